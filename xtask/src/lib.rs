@@ -2,6 +2,7 @@
 //!
 //! `cargo xtask` runs the tasks (`main.rs`); `tests/it` holds the project to what is read here.
 
+pub mod failures;
 pub mod files;
 pub mod markdown;
 pub mod names;

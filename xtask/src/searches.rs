@@ -78,9 +78,10 @@ mod tests {
             next += search.seeds;
             let model = search.workload.split("nesting=").nth(1).expect("it names a model");
             let model = model.split(' ').next().expect("a word");
+            let model = model.strip_suffix("-open").unwrap_or(model);
             *seeds.entry((search.protocol, model)).or_insert(0) += search.seeds;
         }
         assert!(seeds.len() > 20, "{seeds:?}");
-        assert!(seeds.values().all(|&seeds| seeds == 2_000), "{seeds:?}");
+        assert!(seeds.values().all(|&seeds| seeds >= 2_000), "{seeds:?}");
     }
 }

@@ -57,12 +57,11 @@ impl Explainer<'_> {
     fn time_edge(&self, kind: EdgeKind, from: TxnIndex, to: TxnIndex) -> CycleEdge {
         let history = self.resolved.history;
         let end = history.transaction(from).end.map_or_else(String::new, |end| end.to_string());
-        CycleEdge {
-            kind,
-            key: String::new(),
-            from_version: end,
-            to_version: history.transaction(to).begin.to_string(),
-        }
+        let begun = match kind {
+            EdgeKind::RealTime => history.transaction(to).real_begin(),
+            _ => history.transaction(to).begin,
+        };
+        CycleEdge { kind, key: String::new(), from_version: end, to_version: begun.to_string() }
     }
 
     fn data_edge(&self, from: TxnIndex, to: TxnIndex) -> CycleEdge {

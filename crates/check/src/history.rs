@@ -201,6 +201,8 @@ pub(crate) struct Transaction {
     pub(crate) status: Status,
     pub(crate) read_only: Option<bool>,
     pub(crate) timestamp: Atom,
+    /// What ended before this it must see.
+    pub(crate) as_of: Option<u64>,
     pub(crate) first_op: u32,
 }
 
@@ -211,6 +213,11 @@ impl Transaction {
             Status::Committed | Status::Aborted => self.end,
             Status::Unknown | Status::Running => None,
         }
+    }
+
+    /// The begin for real-time purposes.
+    pub(crate) fn real_begin(&self) -> u64 {
+        self.as_of.unwrap_or(self.begin)
     }
 }
 

@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use muesli_registry::check_tree;
+use muesli_workloads::geography::Geography;
 
 use crate::admin::{self, Admin};
+use crate::local::link_process::{self, LinkProcess};
 use crate::local::{ClusterPlan, LocalCluster, further_keys};
 use crate::names;
 use crate::options::BatchOptions;
+use crate::options::geography::{self, GeographyOptions};
 use crate::options::tree::{self, TreeOptions};
 use crate::table;
 
@@ -46,6 +49,8 @@ struct UpOptions {
     tree: TreeOptions,
     #[command(flatten)]
     batches: BatchOptions,
+    #[command(flatten)]
+    geography: GeographyOptions,
     /// Keep data in memory only: they end with the processes
     #[arg(long)]
     memory: bool,
@@ -81,6 +86,11 @@ pub fn command() -> Command {
                 .arg(protocol.help("The cluster's protocol")),
         )
         .subcommand(Command::new("down").about("Stop it"))
+        .subcommand(
+            Command::new(link_process::COMMAND)
+                .about("Carry what goes between its sites, until it is stopped")
+                .hide(true),
+        )
         .subcommand(Command::new("status").about("Say how its servers do"))
         .subcommand(
             Command::new("kill").about("End a server as a crash does").arg(node().required(true)),
@@ -106,6 +116,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         "up" => up(&dir, &UpOptions::from_arg_matches(matches)?)?,
         "add" => add(&dir, matches.get_one::<String>("protocol").expect("it has a default"))?,
         "down" => format!("{} stopped", servers(LocalCluster::open(&dir)?.down()?)),
+        link_process::COMMAND => {
+            LinkProcess::carry(&dir, LocalCluster::open(&dir)?.addresses())?;
+            String::new()
+        }
         "status" => status(&LocalCluster::open(&dir)?),
         "kill" => {
             LocalCluster::open(&dir)?.kill(node())?;
@@ -129,6 +143,14 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
     if let Some(tree) = options.tree.plan() {
         extra.extend(tree::keys(&tree, with_data, apart)?);
     }
+    let geography = options.geography.chosen(Some(nodes))?;
+    let given = |key: &String| {
+        let name = key.split(' ').next();
+        extra.iter().any(|line| line.split([' ', '=']).next() == name)
+    };
+    let times = geography.iter().flat_map(geography::keys).filter(|key| !given(key));
+    let times: Vec<String> = times.collect();
+    extra.extend(times);
     let plan = ClusterPlan {
         nodes,
         loops: usize::from(options.loops),
@@ -143,11 +165,26 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
         reached: None,
         troubled: false,
     };
-    let cluster = LocalCluster::up(dir, &plan)?;
+    let cluster = match &geography {
+        Some(geography) => LocalCluster::up_at(dir, &plan, geography)?,
+        None => LocalCluster::up(dir, &plan)?,
+    };
     if options.group > 1 {
         admin::wait_for_majorities(cluster.addresses(), GROUPS_WITHIN)?;
     }
-    Ok(format!("{} at {}", serve(nodes), cluster.addresses().join(", ")))
+    let sites = geography.map_or(String::new(), |geography| sites(&geography, nodes));
+    Ok(format!("{} at {}{sites}", serve(nodes), cluster.addresses().join(", ")))
+}
+
+/// Which servers are where, and how long the ways between them are.
+fn sites(geography: &Geography, nodes: usize) -> String {
+    let names = geography.names();
+    let at = |site: usize| {
+        let here: Vec<_> = (site..nodes).step_by(names.len()).map(|it| it.to_string()).collect();
+        format!("\n{:>12}: server {}", names[site], here.join(", "))
+    };
+    let all: String = (0..names.len()).map(at).collect();
+    format!("{all}\nround trips, ms\n{}", geography.table().trim_end())
 }
 
 /// Starts a server again, or all that do not run.
@@ -155,6 +192,7 @@ fn restart(cluster: &LocalCluster, node: Option<usize>) -> anyhow::Result<String
     let down = |node: &usize| cluster.process(*node).is_none();
     let nodes: Vec<usize> =
         node.map_or_else(|| (0..cluster.nodes()).filter(down).collect(), |node| vec![node]);
+    cluster.links().map_or(Ok(()), |links| links.start())?;
     for &node in &nodes {
         if cluster.process(node).is_some() {
             cluster.stop(node)?;

@@ -44,7 +44,8 @@ pub mod storage;
 pub mod wire;
 
 pub use dispatch::failure::LoopFailure;
-pub use lifecycle::client::{Client, ClientOptions, ConnectError, SpaceError};
+pub use lifecycle::client::{Client, ConnectError, SpaceError};
+pub use lifecycle::client_options::ClientOptions;
 pub use lifecycle::options::{Durability, ServerOptions};
 pub use lifecycle::process::{Process, StopAll};
 pub use lifecycle::server::{Server, StopServer};

@@ -16,6 +16,8 @@ pub mod parts;
 pub mod recorder;
 mod requests;
 pub mod roles;
+#[doc(hidden)]
+pub mod sabotage;
 mod settings;
 
 pub use client::{deadlines, operations, traffic};
@@ -32,7 +34,7 @@ pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{
     Answer, Context, Coordinator, Deferral, Effect, Effects, Envelope, Environment, Here,
     Isolation, LoggedRole, Maintenance, Modes, Nesting, NoService, Operation, Participant,
-    Protocol, Put, Service, StateMachine, Step, Work,
+    Protocol, Put, Service, StalenessSupport, StateMachine, Step, Work,
 };
 pub use delay::{Delay, DelayedCall, Gave};
 pub use exceeded::Limit;
@@ -46,7 +48,7 @@ pub use machine::{
     Typed,
 };
 pub use node::Node;
-pub use options::{LevelRole, Pace, Settings, TxnLevel, TxnOptions};
+pub use options::{LevelRole, Pace, Settings, Staleness, TxnLevel, TxnOptions};
 pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use parallel::Parallel;
 pub use positions::{LogPosition, Positions, RolePositions};

@@ -1,7 +1,8 @@
 //! A protocol whose repositories are kept by groups, as the protocol that it is itself.
 
 use muesli_core::{
-    Address, Catalog, Isolation, Nanos, NodeId, Protocol, Rejection, ServiceId, View, Wire,
+    Address, Catalog, Isolation, Nanos, NodeId, Protocol, Rejection, ServiceId, StalenessSupport,
+    View, Wire,
 };
 
 use crate::front::Front;
@@ -16,7 +17,6 @@ const SUMMARY_BYTES: usize = 120;
 
 impl<P: Protocol> Protocol for Grouped<P> {
     const NAME: &'static str = P::NAME;
-    const ISOLATION: Isolation = P::ISOLATION;
     const TIMESTAMP_STEP: Option<Nanos> = P::TIMESTAMP_STEP;
     const REPLICATES_ITSELF: bool = P::REPLICATES_ITSELF;
     const KEEPS_COPIES: bool = P::KEEPS_COPIES;
@@ -28,6 +28,10 @@ impl<P: Protocol> Protocol for Grouped<P> {
     type Participant = Replica<P>;
     type Service = NodeService<P>;
 
+    fn isolation(switches: &Self::Switches) -> Isolation {
+        P::isolation(&switches.inner)
+    }
+
     fn services(
         group_settings: &GroupSettings<P::Switches>,
         node: NodeId,
@@ -38,6 +42,10 @@ impl<P: Protocol> Protocol for Grouped<P> {
 
     fn offers_strict(group_settings: &GroupSettings<P::Switches>) -> bool {
         P::offers_strict(&group_settings.inner)
+    }
+
+    fn staleness(group_settings: &GroupSettings<P::Switches>) -> StalenessSupport {
+        P::staleness(&group_settings.inner)
     }
 
     fn has_masters(group_settings: &GroupSettings<P::Switches>) -> bool {

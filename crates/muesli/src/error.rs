@@ -125,9 +125,12 @@ pub enum Error {
         /// The timeout, in milliseconds.
         after_ms: u64,
     },
-    /// The transaction committed, and a delayed action of it was done, but what that gave was not
-    /// told in time.
-    #[error("the transaction committed, but what its delayed action gave was not told in time")]
+    /// The transaction committed, and its delayed action or its procedures were done, but what that
+    /// gave was not told in time: the client was cut off for longer than servers keep it.
+    #[error(
+        "the transaction committed, but what its delayed action or its procedures gave was not \
+         told in time; read what it wrote"
+    )]
     AnswerLost,
     /// The transaction has already ended.
     #[error("the transaction has already ended")]
@@ -135,6 +138,20 @@ pub enum Error {
     /// A write in a read-only transaction.
     #[error("this transaction is read-only; begin it without `read_only` to write")]
     ReadOnly,
+    /// No snapshot is at hand that is [as fresh](crate::Db::at_most_stale) as a transaction is to
+    /// see, and it [does not wait](crate::Db::refusing_stale) for one. There is one soon.
+    #[error(
+        "no snapshot is at hand that has all commits of {most_ms} ms ago; try again soon, allow \
+         for more, or let the transaction wait"
+    )]
+    NotFresh {
+        /// How stale it may be, in milliseconds.
+        most_ms: u64,
+    },
+    /// The protocol does not bound [how stale](crate::Db::at_most_stale) what a transaction sees
+    /// is.
+    #[error("{0}")]
+    Unbounded(String),
     /// The space does not exist, or cannot do this.
     #[error("{0}")]
     Space(String),
@@ -189,18 +206,20 @@ pub enum Error {
     /// not used as it is to be.
     #[error("{0}")]
     Nesting(String),
-    /// A transaction with [open children](crate::open_nesting) was aborted, and not all of what
-    /// these did is undone yet. Their locks keep others from it until it is: whoever meets them
-    /// goes on with it, and so does
+    /// A transaction with [open children](crate::open_nesting), or a
+    /// [closed child](crate::open_nesting::OpenTx::nested) of one, was aborted, and not all of what
+    /// its open children did is undone yet; or it committed, and its commit handlers are not all
+    /// run, which is an error only of who finishes it for others. The locks keep others away until
+    /// it is done: whoever meets them goes on with it, and so does
     /// [`OpenNesting::finish_abandoned`](crate::open_nesting::OpenNesting::finish_abandoned).
     #[error(
-        "the transaction was aborted, and the open children of {scope} are not compensated yet: \
-         {why}; whoever meets their abstract locks goes on with it"
+        "not all handlers are run of the open children of {scope}: {why}; whoever \
+         meets its abstract locks goes on with it"
     )]
     Unfinished {
         /// Its scope.
         scope: String,
-        /// What stopped the compensations.
+        /// What stopped the compensations, or the commit handlers.
         why: String,
     },
     /// An [object](crate::objects) is not there: it was never created, or was deleted.
@@ -247,6 +266,7 @@ impl Error {
             Error::TooLarge { .. } | Error::OverServerLimit(_) => ErrorKind::Limit,
             Error::TransactionTimeout { .. } => ErrorKind::Timeout,
             Error::Timeout { .. }
+            | Error::NotFresh { .. }
             | Error::Unreachable(_)
             | Error::Lease(_)
             | Error::Unfinished { .. }
@@ -260,6 +280,7 @@ impl Error {
             Error::Ended
             | Error::ChildOpen
             | Error::ReadOnly
+            | Error::Unbounded(_)
             | Error::Space(_)
             | Error::OtherDatabase { .. }
             | Error::NotHere
@@ -279,7 +300,10 @@ impl Error {
             Error::Conflict { reason, .. } => reason.is_retryable(),
             other => matches!(
                 other,
-                Error::FootprintViolation(_) | Error::Timeout { .. } | Error::LockRefused { .. }
+                Error::FootprintViolation(_)
+                    | Error::Timeout { .. }
+                    | Error::NotFresh { .. }
+                    | Error::LockRefused { .. }
             ),
         }
     }
@@ -311,7 +335,8 @@ pub enum ErrorKind {
     /// The body or a procedure gave up, or passed on that an object is absent, or there already.
     /// Nothing was changed.
     Rollback,
-    /// The transaction committed; what a delayed action of it gave was not told in time.
+    /// The transaction committed; what a delayed action of it or its procedures gave was not told
+    /// in time.
     AnswerLost,
     /// Stored bytes are not of the type that they are read as.
     Data,
@@ -329,12 +354,15 @@ impl From<Failure> for Error {
             Failure::FootprintViolation(reason) => Error::FootprintViolation(reason),
             Failure::Timeout { after_ms } => Error::Timeout { after_ms },
             Failure::Unknown { after_ms, txn } => Error::Unknown { after_ms, txn },
+            Failure::AnswerLost => Error::AnswerLost,
             Failure::TooLarge { what, size, limit } => Error::TooLarge { what, size, limit },
             Failure::TransactionTimeout { after_ms } => Error::TransactionTimeout { after_ms },
             Failure::PartialAbort { level } => Error::PartialAbort { level },
             Failure::ChildOpen => Error::ChildOpen,
             Failure::Ended => Error::Ended,
             Failure::ReadOnly => Error::ReadOnly,
+            Failure::NotFresh { most_ms } => Error::NotFresh { most_ms },
+            Failure::Unbounded { .. } => Error::Unbounded(failure.to_string()),
             Failure::Space(reason) => Error::Space(reason),
             Failure::Refused(reason) => {
                 Error::Refused(String::from_utf8_lossy(reason.as_slice()).into_owned())

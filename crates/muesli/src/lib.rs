@@ -39,6 +39,7 @@ mod retry;
 #[cfg(all(feature = "cluster", unix))]
 pub mod server;
 mod session;
+mod site_delays;
 pub mod structures;
 mod time;
 mod transaction;
@@ -68,6 +69,7 @@ pub use options::Options;
 pub use remote::Connect;
 pub use retry::Retry;
 pub use session::token::SessionToken;
+pub use site_delays::SiteDelays;
 pub use transaction::explicit::Transaction;
 pub use transaction::operation::{
     Ask, GetManyOperation, GetOperation, PutOperation, Reply, ScanOperation,

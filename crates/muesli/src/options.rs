@@ -11,6 +11,7 @@ use crate::procedures::builtin;
 use crate::procedures::registration;
 use crate::procedures::stored::StoredProcedure;
 use crate::retry::Retry;
+use crate::site_delays::SiteDelays;
 
 /// Open transactions may take so long to end when a database is closed, unless told otherwise.
 pub(crate) const CLOSE_WITHIN: Duration = Duration::from_secs(1);
@@ -40,6 +41,9 @@ pub struct Options {
     /// How many messages from one loop to another leave together, and how long they wait for each
     /// other: by default they leave with the turn of the loop, and wait for nothing.
     pub batching: Batching,
+    /// The sites that loops are at, in turn, by how long messages are under way between them: to
+    /// try out in one process what servers at several places do. `None`: nobody is far away.
+    pub sites: Option<SiteDelays>,
     /// The protocol, by name; `muesli::protocol_names` lists them.
     pub protocol: String,
     /// Spaces to be there from the start.
@@ -54,8 +58,9 @@ pub struct Options {
     /// [`procedure`](Self::procedure).
     pub procedures: Procedures,
     /// How many threads of each loop run procedures that have nothing to do with each other, its
-    /// own included, under protocols that can: `granola` and `granola-passing`. With 1, which is
-    /// the default, they are run one after the other; more pay where procedures take long.
+    /// own included, under protocols that can: `granola`, `granola-passing` and the certified ones.
+    /// With 1, which is the default, they are run one after the other; more pay where procedures
+    /// take long.
     pub procedure_threads: usize,
     /// Whether what transactions do is recorded, to be checked; see
     /// [`Db::close`](crate::Db::close).
@@ -93,6 +98,7 @@ impl Default for Options {
             tree: None,
             validator_loops: 0,
             batching: Batching::default(),
+            sites: None,
             protocol: "score".to_owned(),
             spaces: Vec::new(),
             limits: Limits::default(),

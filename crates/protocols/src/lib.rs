@@ -14,6 +14,9 @@
 //!   decides it; leaves go by intervals of timestamps, or by locks.
 //! * [`tfa`]: one version of each object, the newest; the snapshot of a running transaction moves.
 //! * [`two_phase`]: what all of these share.
+//! * [`certified`]: each site has all data, and certifies commits in the order of a broadcast.
+//! * [`sharded`]: the same with data split over shards, each with a broadcast of its own, and one
+//!   timestamp for a transaction over several.
 //!
 //! [`NAMES`] lists them as `--protocol` takes them, and [`choose`] goes from a name to the type.
 
@@ -23,6 +26,7 @@ use crate::two_phase::policy::Decider;
 
 mod acknowledgements;
 pub mod bumper;
+pub mod certified;
 mod client_quota;
 pub mod doubts;
 pub mod gmu;
@@ -30,8 +34,9 @@ pub mod granola;
 pub mod hierarchy;
 pub mod non_genuine_multiversioning;
 pub mod repeatable_read;
-mod sabotage;
 pub mod score;
+pub mod sharded;
+mod sight;
 mod sizes;
 pub mod tfa;
 pub mod two_phase;
@@ -122,6 +127,18 @@ protocols! {
         hierarchy::HierarchicalValidation, hierarchy::Switches::printed_for_locks();
     "tfa" => tfa::Tfa, tfa::Switches::default();
     "tfa-staying" => tfa::Tfa, tfa::Switches::staying();
+    "alvin" => certified::Certified, certified::Switches::default();
+    "alvin-fast" => certified::Certified, certified::Switches::alvin_fast();
+    "alvin-eus" => certified::Certified, certified::Switches::alvin_eus();
+    "certified-epaxos" => certified::Certified, certified::Switches::epaxos();
+    "certified-generalized" => certified::Certified, certified::Switches::generalized();
+    "certified-m2paxos" => certified::Certified, certified::Switches::m2paxos();
+    "certified-multipaxos" => certified::Certified, certified::Switches::multipaxos();
+    "sharded-epaxos" => sharded::Sharded, sharded::Switches::epaxos();
+    "sharded-generalized" => sharded::Sharded, sharded::Switches::generalized();
+    "sharded-m2paxos" => sharded::Sharded, sharded::Switches::m2paxos();
+    "sharded-multipaxos" => sharded::Sharded, sharded::Switches::multipaxos();
+    "sharded-pob" => sharded::Sharded, sharded::Switches::pob();
     "non-genuine-multiversioning" was "ngm" =>
         non_genuine_multiversioning::NonGenuineMultiversioning, two_phase::Switches::default();
 }
@@ -158,8 +175,12 @@ mod tests {
     #[test]
     fn every_name_leads_to_a_protocol_and_no_other_does() {
         for name in NAMES {
-            // Sinfonia is Granola held in locking mode, with a master.
-            let like = if *name == "sinfonia" { "granola" } else { name };
+            let like = match *name {
+                // It is Granola held in locking mode, with a master.
+                "sinfonia" => "granola",
+                _ if name.starts_with("certified-") => "alvin",
+                _ => name,
+            };
             assert!(choose(name, Name).is_ok_and(|found| like.starts_with(found)), "{name}");
         }
         assert!(choose("scores", Name).is_err());

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::{Doubt, Outcome};
+use muesli_core::{Committed, Context, Decision, Doubt, Outcome, Protocol, TxnId};
 
 /// So many transactions of unknown outcome are remembered, the newest ones.
 const UNKNOWN_MAX: usize = 10_000;
@@ -33,6 +33,25 @@ impl UnknownOutcomes {
         let Some(known) = self.known.get_mut(&sequence) else { return };
         assert!(known.is_none_or(|it| it == outcome), "{sequence} ended in two ways: {known:?}");
         *known = Some(outcome);
+    }
+
+    /// How one of them ended: it is part of a history as well.
+    pub(crate) fn learn_end<P: Protocol>(
+        &mut self,
+        txn: TxnId,
+        decision: Decision,
+        cx: &mut Context<'_, P>,
+    ) {
+        let outcome = match decision {
+            Decision::Commit(at) => {
+                if let Some(recorder) = &mut cx.effects.recorder {
+                    recorder.applied(txn, at);
+                }
+                Outcome::Committed(Committed { at })
+            }
+            Decision::Abort(reason) => Outcome::Aborted(reason),
+        };
+        self.learn(txn.sequence, outcome);
     }
 
     /// Nobody will ever know the outcome of this one.

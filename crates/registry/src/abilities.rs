@@ -1,6 +1,6 @@
 //! What the protocols of the table can do, by name.
 
-use muesli_core::{AnyProtocol, Nanos};
+use muesli_core::{AnyProtocol, Nanos, StalenessSupport};
 use thiserror::Error;
 
 use crate::table::{names, protocol};
@@ -69,6 +69,12 @@ pub fn with_masters() -> Vec<&'static str> {
     those(|it| it.has_masters())
 }
 
+/// Whether nodes get the data of a lost disk back from others under the protocol called `name`,
+/// though no group keeps it.
+pub fn exchanges_members(name: &str) -> bool {
+    of(name, |it| it.exchanges_members())
+}
+
 /// The protocols whose votes climb a tree of validators.
 pub fn with_validators() -> Vec<&'static str> {
     those(|it| it.has_validators())
@@ -87,6 +93,13 @@ pub fn check_tree(name: &str, tree: bool) -> Result<(), NoTree> {
 /// (`TxnOptions::strict`). What is no protocol does not.
 pub fn offers_strict(name: &str) -> bool {
     of(name, |it| it.offers_strict())
+}
+
+/// Whether transactions may say how stale what they see may be under the protocol called `name`
+/// ([`Protocol::staleness`](muesli_core::Protocol::staleness)). Under what is no protocol they may
+/// not.
+pub fn bounds_staleness(name: &str) -> bool {
+    of(name, |it| it.staleness() != StalenessSupport::Refused)
 }
 
 /// The protocols that have strict transactions.

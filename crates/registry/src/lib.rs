@@ -11,9 +11,9 @@ mod names;
 mod table;
 
 pub use abilities::{
-    NoCaches, NoMasters, NoTimestampLeases, NoTree, NotStrict, check_caches, check_masters,
-    check_strict, check_tree, keeps_old_versions, offers_strict, timestamp_step, with_caches,
-    with_masters, with_strict, with_timestamp_leases, with_validators,
+    NoCaches, NoMasters, NoTimestampLeases, NoTree, NotStrict, bounds_staleness, check_caches,
+    check_masters, check_strict, check_tree, exchanges_members, keeps_old_versions, offers_strict,
+    timestamp_step, with_caches, with_masters, with_strict, with_timestamp_leases, with_validators,
 };
 pub use names::{canonical_name, is_known, stored_name};
 pub use table::{Grouping, NoProtocol, NotRegistered, names, protocol, register};

@@ -1,15 +1,12 @@
 //! A protocol to start from: repository 0 keeps all keys, and validates each commit.
 //!
 //! # The idea
-//! A transaction reads at repository 0. Its commit carries the versions of the keys that it read,
-//! and its writes. The repository compares the versions with what is there now: where all are the
-//! same, it installs the writes under the next timestamp, else it aborts. It does one commit after
-//! the other, each logged before it is answered, so each read what that order says.
+//! A transaction reads at repository 0. Its commit carries the versions that it read, and its
+//! writes. Where these versions are still there, they are installed under the next timestamp.
 //!
 //! # What can go wrong
-//! A message may be lost with its link: the coordinator repeats what was not answered, so a commit
-//! may come twice, and the repository remembers how transactions ended ([`KnownOutcomes`]). A
-//! coordinator that died is not asked: what it had sent is done, what it had not is nothing.
+//! A message may be lost: the coordinator repeats what was not answered, so a commit may come
+//! twice, and the repository remembers how transactions ended ([`KnownOutcomes`]).
 
 use std::collections::BTreeMap;
 
@@ -41,7 +38,7 @@ pub struct Record {
 
 wire_struct!(Record { txn: TxnId, decision: Decision, writes: NewValues });
 
-/// Switches. One that breaks the key rule is there to see that the checker notices.
+/// Switches: one that breaks the key rule, to see that the checker notices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Switches {
     /// Commits without comparing versions.
@@ -50,7 +47,6 @@ pub struct Switches {
 
 impl Protocol for Central {
     const NAME: &'static str = "central";
-    const ISOLATION: Isolation = Isolation::StrictSerializable;
     const REPLICATES_ITSELF: bool = false;
     type Message = RepositoryMessage;
     type Record = Record;
@@ -61,6 +57,10 @@ impl Protocol for Central {
     muesli_core::protocol_without_services!();
     muesli_core::protocol_without_extras!();
     muesli_core::protocol_measured_by_encoding!();
+
+    fn isolation(_: &Switches) -> Isolation {
+        Isolation::StrictSerializable
+    }
 
     fn is_about(_: &RepositoryMessage, _: &Catalog) -> bool {
         true

@@ -16,7 +16,9 @@ use muesli_check::{
     TxnId, Value, Version,
 };
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling, Status, TxnRecord};
-use muesli_core::{Catalog, LevelRole, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnLevel};
+use muesli_core::{
+    Catalog, LevelRole, Nanos, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnLevel,
+};
 use serde_json::{Map, Value as Json};
 
 use ran::ran;
@@ -36,6 +38,8 @@ pub struct ReportedTransaction {
     pub begin: u64,
     /// When its client was told of its end; `None` if it never was.
     pub end: Option<u64>,
+    /// Of one that may be stale: what had ended before this it must see.
+    pub as_of: Option<u64>,
     /// What it did, in order.
     pub operations: Vec<RecordedOperation>,
     /// Whether its node crashed in it or after it, and its client was not told that it committed:
@@ -56,6 +60,7 @@ impl ReportedTransaction {
             status: record.status,
             begin: record.begin.0,
             end: record.end.map(|end| end.0),
+            as_of: None,
             operations: operations.collect(),
             crashed: false,
             level: TxnLevel::default(),
@@ -81,6 +86,10 @@ pub trait Remains {
     fn ran(&self, txn: muesli_core::TxnId) -> Vec<PartRan>;
     /// Which transactions were recorded whole.
     fn sampling(&self) -> Sampling;
+    /// The moment since which its clock counted so long until `moment`.
+    fn counted_before(&self, moment: u64, length: Nanos) -> u64 {
+        moment.saturating_sub(length.0)
+    }
     /// The version chains of its repositories.
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)];
 }
@@ -141,7 +150,16 @@ fn all<N: Remains>(
     let reported = nodes.iter().flat_map(|node| {
         node.reported().map(|it| ReportedTransaction { level: node.level_of(it.record.id), ..it })
     });
+    let reported = reported.map(|it| ReportedTransaction { as_of: as_of(nodes, &it), ..it });
     reported.map(move |reported| completed(nodes, &lasting, reported))
+}
+
+/// What a transaction must see that may be stale: how long that is the clock of the node counts
+/// that answers, of which the history knows nothing; so the slowest of all is taken.
+fn as_of<N: Remains>(nodes: &[N], reported: &ReportedTransaction) -> Option<u64> {
+    let staleness = reported.record.staleness?;
+    let moments = nodes.iter().map(|node| node.counted_before(reported.begin, staleness));
+    Some(moments.min().unwrap_or(0).min(reported.begin))
 }
 
 /// A transaction with what participants know of it, and where it lies.
@@ -363,6 +381,7 @@ impl KeyNames<'_> {
             status: checked(reported.status),
             read_only: Some(record.read_only),
             timestamp: at.map_or(Value::Unrecorded, |at| Value::Unsigned(at.0)),
+            as_of: reported.as_of,
         })?;
         if reported.level.root != 0 {
             let root = root_name(reported.level.root);

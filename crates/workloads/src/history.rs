@@ -153,6 +153,7 @@ fn add_lists(
         status,
         read_only: None,
         timestamp: Value::Unrecorded,
+        as_of: None,
     })?;
     let name = |key: u64| format!("{}/{key}", append::SPACE).into_bytes();
     for operation in &reported.operations {

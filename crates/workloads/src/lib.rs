@@ -31,9 +31,11 @@ pub mod ycsb;
 
 pub use clients::parameters::{calls, interface};
 pub use clients::{
-    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, tally,
+    chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, staleness,
+    tally,
 };
 use clients::{loading, per_client, reading};
 
+pub use machines::geography;
 use runs::{batches, guarantees, guest, lingering, pauses, trees};
 pub use runs::{connected, embedded, machines, simulated, tempo};

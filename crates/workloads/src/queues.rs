@@ -7,6 +7,9 @@
 //!
 //! What makes runs checkable: hands are rows, written with the queues, so that each item is in one
 //! queue or in one hand, whoever vanished and whatever is not known to have committed.
+//!
+//! With `nesting` what is done with queues is a part of a transaction, and what is done with the
+//! hand is not.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,6 +20,7 @@ use muesli::{Db, Error, Space, SpaceOptions, Tx, TypedSpace};
 
 use crate::check::{Check, Complaints};
 use crate::loading::insist;
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
@@ -48,6 +52,7 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Count(1, 60_000),
         "For how long a client waits for an item, in milliseconds.",
     ),
+    NESTING,
 ];
 
 /// What makes them small: the usual ones are.
@@ -60,6 +65,7 @@ pub struct Queues {
     items: u64,
     capacity: u64,
     wait: Duration,
+    nesting: NestingPlan,
     counted: PerClient<QueueCounts>,
 }
 
@@ -98,6 +104,7 @@ impl Queues {
             items,
             capacity,
             wait: Duration::from_millis(values.count("wait")),
+            nesting: NestingPlan::new(values),
             counted: PerClient::new(clients, |_| QueueCounts::default()),
         })
     }
@@ -197,7 +204,8 @@ impl Workload for Queues {
     fn begin(&self, seat: &mut Seat) -> Result<QueueMemory, Error> {
         let queues = self.queues(seat.db.space(SPACE)?);
         let hands = seat.db.space(HANDS)?.typed();
-        Ok(QueueMemory { queues, hands, db: seat.db.timeout(self.wait) })
+        let db = self.nesting.handle(seat.node, &seat.db.timeout(self.wait), "queues");
+        Ok(QueueMemory { queues, hands, db })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut QueueMemory) -> (Ended, u32) {
@@ -207,11 +215,13 @@ impl Workload for Queues {
             let held = hands.get(tx, &client).await?;
             match held {
                 Some(item) => {
-                    put(tx, &memory.queues, item).await?;
+                    let put = async |tx: &Tx| put(tx, &memory.queues, item).await;
+                    self.nesting.run(tx, put).await?;
                     hands.delete(tx, &client).await?;
                 }
                 None => {
-                    let item = take(tx, &memory.queues).await?;
+                    let take = async |tx: &Tx| take(tx, &memory.queues).await;
+                    let item = self.nesting.run(tx, take).await?;
                     hands.put(tx, &client, &item).await?;
                 }
             }
@@ -246,5 +256,9 @@ impl Workload for Queues {
         let QueueCounts { taken, in_vain } = self.counts();
         let details = format!("{} items, taken {taken} times, {in_vain} waits in vain", self.items);
         Ok(vec![Check::none_wrong("each item is in one place", &wrong, details)])
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }

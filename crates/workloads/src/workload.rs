@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use muesli::open_nesting::NestingCounts;
+use muesli::open_nesting::{NestingCounts, OpenNesting, OpenTx};
 use muesli::{Db, Error, Results, SpaceOptions, Tx};
 use muesli_core::{Nanos, NodeId};
 
@@ -167,7 +167,8 @@ impl<W: Workload> AnyWorkload for W {
 
     fn load<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            Workload::load(self, db).await?;
+            // Who loads does not keep what all use.
+            Workload::load(self, &db.staying()).await?;
             match Workload::is_one_round(self) {
                 // Whatever it runs later runs after what it has loaded.
                 true => Ok(()),
@@ -254,6 +255,20 @@ where
     (answer, attempts.get())
 }
 
+/// As [`transact`], of a transaction that may have open children.
+pub async fn transact_nested<T, F>(db: &Db, layer: &OpenNesting, body: F) -> (Result<T, Error>, u32)
+where
+    F: AsyncFn(&OpenTx) -> Result<T, Error>,
+{
+    let attempts = Cell::new(0);
+    let counting = async |tx: &OpenTx| {
+        attempts.set(attempts.get() + 1);
+        body(tx).await
+    };
+    let answer = db.transact_nested_here(layer, counting).await;
+    (answer, attempts.get())
+}
+
 /// As [`transact`], and tells what the delayed actions gave that the body asked.
 pub async fn transact_answering<T, F>(db: &Db, body: F) -> (Result<(T, Results), Error>, u32)
 where
@@ -280,7 +295,8 @@ pub fn ended<T>(answer: Result<T, Error>) -> Ended {
     match answer {
         Ok(_) => Ended::Committed,
         Err(Error::Rollback(_) | Error::Refused(_)) => Ended::RolledBack,
-        Err(Error::Unknown { .. }) => Ended::Unknown,
+        // It did take effect, but nobody can say what it saw.
+        Err(Error::Unknown { .. } | Error::AnswerLost) => Ended::Unknown,
         Err(error) => Ended::Failed(error),
     }
 }

@@ -1,7 +1,10 @@
 //! `cargo xtask check`: what must hold before a change is given to others.
 
 use std::env;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
+use xtask::failures::Failures;
 use xtask::files;
 
 use super::{Done, program};
@@ -29,5 +32,28 @@ pub fn run() -> Done {
         fuzz.args(["check", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--target-dir"]);
         super::run(fuzz.arg(target))?;
     }
-    run_all(&[&["test", "--workspace", "--locked", "--no-fail-fast"]])
+    test()
+}
+
+/// Runs all tests, and prints at the end once more what failed: it is easily lost among the names
+/// of some thousand others.
+fn test() -> Done {
+    let mut command = program("cargo");
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).stdout(Stdio::piped());
+    let line = super::line(&command);
+    println!("$ {line}");
+    let run = |error| format!("{line} cannot be run: {error}");
+    let mut child = command.spawn().map_err(run)?;
+    let mut failures = Failures::default();
+    let printed = child.stdout.take().expect("its output is piped");
+    for text in BufReader::new(printed).split(b'\n') {
+        let text = String::from_utf8_lossy(&text.map_err(run)?).into_owned();
+        println!("{text}");
+        failures.take(&text);
+    }
+    let status = child.wait().map_err(run)?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{line} ended with {status}\n{failures}")),
+    }
 }

@@ -67,6 +67,12 @@ pub fn muesli() -> Result<PathBuf, String> {
     Ok(built())
 }
 
+/// Builds `muesli` for searches of hours; its path.
+pub fn muesli_for_searches() -> Result<PathBuf, String> {
+    run(program("cargo").args(["build", "--profile", "search", "--locked", "-p", "muesli-cli"]))?;
+    Ok(target().join("search").join("muesli"))
+}
+
 /// Where `muesli` is that the tests have built.
 pub fn built() -> PathBuf {
     target().join("debug").join("muesli")

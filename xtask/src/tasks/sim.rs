@@ -2,7 +2,7 @@
 
 use xtask::searches;
 
-use super::{Done, built, muesli, output, program};
+use super::{Done, built, muesli, muesli_for_searches, output, program};
 
 /// What is asked for.
 #[derive(Default)]
@@ -34,6 +34,7 @@ pub fn run(arguments: &[&str]) -> Done {
     let program_path = match (asked.list, asked.built) {
         (true, _) => "muesli".into(),
         (false, true) => built(),
+        (false, false) if asked.nesting => muesli_for_searches()?,
         (false, false) => muesli()?,
     };
     let mut failed = Vec::new();

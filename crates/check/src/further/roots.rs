@@ -64,6 +64,8 @@ struct RootMembers {
     wrote: bool,
     /// The timestamp of its own transaction that committed, if it is a number.
     hint: Option<u64>,
+    /// Of its own transactions that may be stale: what had ended before this they must see.
+    as_of: Option<u64>,
 }
 
 /// The roots of a history with their transactions.
@@ -109,6 +111,8 @@ impl<'a> Members<'a> {
                 known.has_own = true;
                 known.own_committed |= committed;
                 known.own_wrote |= wrote;
+                let as_of = history.transaction(part.txn).as_of;
+                known.as_of = as_of.into_iter().chain(known.as_of).min();
                 if committed {
                     known.hint = hint(history.transaction(part.txn).timestamp);
                 }
@@ -202,10 +206,11 @@ fn abstract_history(
             RealTime::Updates => members.of_root[*place].wrote,
             RealTime::All => true,
         };
+        let begin = known(*place).as_of.unwrap_or(root.begin);
         AbstractTransaction {
             operations: root.operations.clone(),
             optional: fates[*place] == RootFate::Either,
-            interval: is_timed.then_some((root.begin, known_end(root))),
+            interval: is_timed.then_some((begin.min(root.begin), known_end(root))),
         }
     });
     let transactions: Vec<_> = transactions.collect();

@@ -75,18 +75,25 @@ fn add_read_edges(resolved: &Resolved<'_>, set: EdgeSet, sink: &mut EdgeSink) {
     }
 }
 
+/// Edges from what ended to what began later, as far as the level has them; and at every level to
+/// those of which a moment is known that they must see.
 fn add_real_time(resolved: &Resolved<'_>, set: EdgeSet, sink: &mut EdgeSink) {
-    let wanted = |txn: &TxnIndex| match set.real_time {
+    let history = resolved.history;
+    // Who is certified in the end may have read anything, and is refused for it.
+    let is_bounded =
+        |txn: TxnIndex| history.transaction(txn).as_of.is_some() && resolved.committed[txn.index()];
+    let any_bounded = history.indices().any(is_bounded);
+    let wanted = |txn: TxnIndex| match set.real_time {
         RealTime::None => false,
         RealTime::Updates => resolved.update[txn.index()],
-        RealTime::All => sink.present(*txn),
+        RealTime::All => sink.present(txn),
     };
-    let mut intervals: Vec<Interval> = resolved
-        .history
-        .indices()
-        .filter(wanted)
-        .map(|txn| Interval::new(txn, resolved.history.transaction(txn)))
-        .collect();
+    let precedes = |txn: &TxnIndex| wanted(*txn) || any_bounded && sink.present(*txn);
+    let interval = |txn| {
+        let follows = wanted(txn) || is_bounded(txn);
+        Interval::in_real_time(txn, history.transaction(txn), follows)
+    };
+    let mut intervals: Vec<_> = history.indices().filter(precedes).map(interval).collect();
     precede(&mut intervals, Ties::Concurrent, sink);
 }
 

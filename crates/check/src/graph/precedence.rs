@@ -17,11 +17,21 @@ pub(super) struct Interval {
     txn: TxnIndex,
     begin: u64,
     end: Option<u64>,
+    /// Whether it comes after what ended before its begin; else it only comes before others.
+    follows: bool,
 }
 
 impl Interval {
+    /// As its client ran it.
     pub(super) fn new(txn: TxnIndex, transaction: &Transaction) -> Self {
-        Interval { txn, begin: transaction.begin, end: transaction.real_end() }
+        let (begin, end) = (transaction.begin, transaction.real_end());
+        Interval { txn, begin, end, follows: true }
+    }
+
+    /// As real time counts: one that may be stale begins at the moment that it must see.
+    pub(super) fn in_real_time(txn: TxnIndex, transaction: &Transaction, follows: bool) -> Self {
+        let begin = transaction.real_begin();
+        Interval { begin, follows, ..Interval::new(txn, transaction) }
     }
 }
 
@@ -44,7 +54,8 @@ pub(super) fn precede(intervals: &mut [Interval], ties: Ties, sink: &mut EdgeSin
             Ties::Concurrent => end < interval.begin,
             Ties::InOrder => end <= interval.begin,
         };
-        if running.peek().is_some_and(|Reverse((end, _))| ended(*end)) {
+        let follows = interval.follows;
+        if follows && running.peek().is_some_and(|Reverse((end, _))| ended(*end)) {
             let next = sink.new_node();
             if let Some(point) = point {
                 sink.push(point, next);
@@ -58,7 +69,7 @@ pub(super) fn precede(intervals: &mut [Interval], ties: Ties, sink: &mut EdgeSin
                 sink.push(txn.0, next);
             }
         }
-        if let Some(point) = point {
+        if let Some(point) = point.filter(|_| follows) {
             sink.push(point, interval.txn.0);
         }
         if let Some(end) = interval.end {

@@ -42,6 +42,14 @@ pub enum BuildError {
         /// Nanoseconds at the return of commit or abort.
         end: u64,
     },
+    /// A transaction must see what had ended only after it began.
+    #[error("it must see what ended before {as_of}, after its begin at {begin}")]
+    SeesTheFuture {
+        /// Nanoseconds at the call of begin.
+        begin: u64,
+        /// The moment.
+        as_of: u64,
+    },
     /// More than 2³² - 1 of something.
     #[error("too many {0}: a history holds at most 4294967295")]
     TooMany(&'static str),
@@ -64,6 +72,9 @@ pub struct HistoryHeader<'a> {
     pub read_only: Option<bool>,
     /// The system's own timestamp; a hint, never trusted.
     pub timestamp: Value<'a>,
+    /// Of one that may be stale: all that ended before this moment, which is not after its begin,
+    /// it must see, at every level. `None`: as the level says.
+    pub as_of: Option<u64>,
 }
 
 impl<'a> HistoryHeader<'a> {
@@ -77,6 +88,7 @@ impl<'a> HistoryHeader<'a> {
             status: Status::Committed,
             read_only: None,
             timestamp: Value::Unrecorded,
+            as_of: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use thiserror::Error;
 
 use super::build::{BuildError, HistoryBuilder};
 use super::operations::OpsSeed;
+use super::record::check_as_of;
 use super::tokens::{AtomInput, KeyText, VersionInput};
 use super::{
     Atom, History, Kind, Root, RootRole, Status, Transaction, TxnId, Version, root_operations,
@@ -93,6 +94,8 @@ struct JsonLine<'a> {
     ro: Option<bool>,
     #[serde(default)]
     ts: Option<AtomInput>,
+    #[serde(default)]
+    of: Option<u64>,
     #[serde(borrow, default)]
     ops: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -155,6 +158,7 @@ fn read_transaction(builder: &mut HistoryBuilder, line: JsonLine<'_>) -> Result<
     if let Some(end) = line.e.filter(|end| *end < begin) {
         return Err(BuildError::EndsBeforeBegin { begin, end }.to_string());
     }
+    check_as_of(begin, line.of).map_err(|error| error.to_string())?;
     let part = read_part(text_of(&line.root), text_of(&line.role))?;
     let text = |error: BuildError| error.to_string();
     let name = builder.name(TxnId::Text(id)).map_err(text)?;
@@ -168,6 +172,7 @@ fn read_transaction(builder: &mut HistoryBuilder, line: JsonLine<'_>) -> Result<
         status,
         read_only: line.ro,
         timestamp,
+        as_of: line.of,
         first_op: 0,
     };
     let mut transaction = builder.push_transaction(transaction).map_err(text)?;

@@ -17,6 +17,7 @@ impl HistoryBuilder {
         if let Some(end) = header.end.filter(|end| *end < header.begin) {
             return Err(BuildError::EndsBeforeBegin { begin: header.begin, end });
         }
+        check_as_of(header.begin, header.as_of)?;
         let name = self.name(header.id)?;
         let session = self.atom(header.session)?;
         let timestamp = self.atom(header.timestamp)?;
@@ -28,6 +29,7 @@ impl HistoryBuilder {
             status: header.status,
             read_only: header.read_only,
             timestamp,
+            as_of: header.as_of,
             first_op: 0,
         })
     }
@@ -47,6 +49,14 @@ impl HistoryBuilder {
         }
         self.history.transactions.push(transaction);
         Ok(TransactionBuilder { builder: self })
+    }
+}
+
+/// Whether a transaction may have to see what ended before this moment.
+pub(super) fn check_as_of(begin: u64, as_of: Option<u64>) -> Result<(), BuildError> {
+    match as_of.filter(|as_of| *as_of > begin) {
+        Some(as_of) => Err(BuildError::SeesTheFuture { begin, as_of }),
+        None => Ok(()),
     }
 }
 

@@ -57,6 +57,9 @@ impl History {
         if transaction.timestamp != Atom::Unrecorded {
             write!(out, ",\"ts\":{}", transaction.timestamp.json(&self.texts))?;
         }
+        if let Some(as_of) = transaction.as_of {
+            write!(out, ",\"of\":{as_of}")?;
+        }
         if let Some(RootPart { root, role, .. }) = part {
             write!(out, ",\"root\":{},\"as\":\"{}\"", self.json_name(*root), role.name())?;
         }

@@ -193,6 +193,37 @@ fn stale_read_breaks_only_real_time_levels() {
 }
 
 #[test]
+fn who_may_be_stale_sees_at_every_level_what_had_ended_before_its_moment() {
+    let read = |of: u64| {
+        let begun = r#"{"id":"B","s":2,"b":30,"e":40,"st":"c","#;
+        format!(r#"{begun}"of":{of},"ops":[["r","x",0]]}}"#)
+    };
+    let write = r#"A 1 1 20 c [["w","x",1]]"#;
+    assert_breaks(&[write, &read(20)], &[]);
+    // No level that has reads lets it miss that.
+    assert_breaks(&[write, &read(21)], UPDATES_UP);
+    let cycle = judge(&history(&[write, &read(21)]), Level::Serializable).cycle.unwrap();
+    assert!(cycle.edges.iter().any(|edge| edge.kind == EdgeKind::RealTime));
+    assert!(cycle.to_string().contains("ended 20, began 21"), "{cycle}");
+    // One that is refused for it may miss it.
+    let refused = read(21).replace(r#""st":"c""#, r#""st":"a""#);
+    assert_breaks(&[write, &refused], &[Level::Opacity]);
+    // What reads it later than real time has it is stale itself, and orders nobody else.
+    let others = [r#"C 3 50 60 c [["r","y",0]]"#, r#"D 4 1 45 c [["w","y",1]]"#];
+    let all = [write, &read(20), others[0], others[1]];
+    assert_breaks(&all, &[Level::StrictSerializable, Level::Opacity]);
+}
+
+#[test]
+fn session_order_holds_for_who_may_be_stale() {
+    let stale = r#"{"id":"B","s":1,"b":30,"e":40,"st":"c","of":5,"ops":[["r","x",0]]}"#;
+    let session = Options { session_order: true, ..Options::default() };
+    let history = history(&[r#"A 1 1 20 c [["w","x",1]]"#, stale]);
+    let holds = |options| Checker::new(&history).check(Level::Serializable, &options).holds();
+    assert_eq!((holds(Options::default()), holds(session)), (true, false));
+}
+
+#[test]
 fn session_order_and_update_strictness_are_options() {
     let stale = [r#"A 1 1 2 c [["w","x",1]]"#, r#"B 1 3 4 c [["r","x",0]]"#];
     let session = Options { session_order: true, ..Options::default() };

@@ -28,6 +28,7 @@ fn errors_name_the_line_and_the_reason() {
         (good.replace("\"b\":1,", "\"b\":-1,"), "line 1: "),
         (good.replace("\"c\"", "\"x\""), "allowed are c, a, u and r"),
         (good.replace("\"e\":2", "\"e\":0"), "lies before the begin"),
+        (good.replace("\"e\":2", "\"e\":2,\"of\":2"), "ended before 2, after its begin at 1"),
         (good.replace(",\"ops\":[]", ""), "needs `ops`"),
         (with(r#"["x","k",1]"#), "allowed are r, w, d, s and a"),
         (with("5"), "an operation"),

@@ -62,8 +62,13 @@ fn repositories(survey: &Survey) -> String {
     for (repository, (home, _)) in survey.map.homes.iter().enumerate() {
         let server = survey.servers.iter().find(|server| server.node == *home);
         let address = server.map_or("-", |server| &server.address);
-        let answers = server.is_some_and(|server| server.answer.is_some());
-        let state = if answers { "serves" } else { "does not answer" };
+        let answer = server.and_then(|server| server.answer.as_ref());
+        let joins = (RepositoryId(repository as u16), ReplicaRole::Joins);
+        let state = match answer {
+            None => "does not answer",
+            Some((_, replica_roles)) if replica_roles.contains(&joins) => "gets its data back",
+            Some(_) => "serves",
+        };
         let row = [&*repository.to_string(), &home.0.to_string(), address, state];
         table.add_row(row.map(str::to_owned));
     }

@@ -10,12 +10,14 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use muesli::{Connect, Db, Options};
 use muesli_check::History;
+use muesli_core::Settings;
 use muesli_core::catalog::TreePlan;
 use muesli_sim::network::racks::RackTraffic;
 use muesli_sim::world::NodeTraffic;
 use muesli_workloads::available::{self, Description};
 use muesli_workloads::check::Check;
 use muesli_workloads::embedded::{self, Embedded, Length, Outcome};
+use muesli_workloads::geography::Geography;
 use muesli_workloads::history::{by_lists, by_versions};
 use muesli_workloads::machines::MachineModel;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome, Upkeep};
@@ -24,8 +26,8 @@ use muesli_workloads::workload::AnyWorkload;
 use serde_json::{Map, Value as Json};
 
 use super::report::{BenchResult, BetweenRacks, Checked, CommitLatency, HeldTimes};
-use crate::local::{self, LocalNetwork, Temporary};
-use crate::options::{BatchOptions, tree};
+use crate::local::{self, LinkModel, LocalNetwork, Temporary};
+use crate::options::{BatchOptions, geography, tree};
 use crate::reach;
 
 /// Where a benchmark runs.
@@ -149,34 +151,72 @@ impl Benchmark {
             reached: None,
             troubled: false,
         };
-        let network = LocalNetwork { racks: self.machine.racks, namespaces: self.namespaces };
+        let network = LocalNetwork { links: self.links(), namespaces: self.namespaces };
         let started = match self.connect {
             Some(_) => None,
             None => Some(Temporary::up_on(&plan, network)?),
         };
-        let addresses = match (&self.connect, &started) {
-            (Some(addresses), _) => reach::addresses(addresses),
-            (None, Some(Temporary { links: Some(links), .. })) => links.reached().servers.clone(),
-            (None, Some(started)) => started.cluster.addresses().to_vec(),
-            (None, None) => Vec::new(),
-        };
-        if self.connect.is_some() {
-            reach::first(&addresses)?;
-        }
-        let history = self.history && workload.history().is_none();
-        let protocol = self.protocol.clone();
-        let procedures = available::procedures();
-        let (secret, caches) = (crate::options::secret(None)?, self.caches);
-        let batching = self.batches.batching()?.unwrap_or_default();
-        let near = self.near;
-        let options = Connect { secret, caches, batching, near, ..Connect::default() };
-        let connect = Connect { addresses, protocol, history, procedures, ..options };
-        let db = Db::connect_with(connect)?;
+        let connect = self.connections(workload, started.as_ref())?;
+        let dbs = connect.into_iter().map(Db::connect_with).collect::<Result<Vec<_>, _>>()?;
         let options = Options::default();
         let (warm_up, length, seed) = (self.warm_up, self.length, self.seed);
         let plan = Embedded { options, warm_up, length, seed, strict: self.strict };
-        let outcome = embedded::run_connected(&db, workload, &plan, tallies)?;
+        let outcome = embedded::run_connected(&dbs, workload, &plan, tallies)?;
         self.finish(workload, outcome)
+    }
+
+    /// What is between the servers of a cluster that is started.
+    fn links(&self) -> LinkModel {
+        match &self.machine.geography {
+            Some(geography) => LinkModel::Sites(geography.clone()),
+            None if self.machine.racks.nodes > 0 => LinkModel::Racks(self.machine.racks),
+            None => LinkModel::None,
+        }
+    }
+
+    /// How the clients connect: from each site, or all together.
+    fn connections(
+        &self,
+        workload: &Arc<dyn AnyWorkload>,
+        started: Option<&Temporary>,
+    ) -> anyhow::Result<Vec<Connect>> {
+        let options = Connect {
+            protocol: self.protocol.clone(),
+            history: self.history && workload.history().is_none(),
+            procedures: available::procedures(),
+            secret: crate::options::secret(None)?,
+            caches: self.caches,
+            batching: self.batches.batching()?.unwrap_or_default(),
+            near: self.near,
+            ..Connect::default()
+        };
+        let (Some(started), None) = (started, &self.connect) else {
+            let addresses = reach::addresses(self.connect.as_deref().unwrap_or_default());
+            reach::first(&addresses)?;
+            return Ok(vec![Connect { addresses, ..options }]);
+        };
+        let direct = || started.cluster.addresses().to_vec();
+        let seen_from =
+            |place| started.links.as_ref().map_or_else(direct, |it| it.seen_from(place));
+        let Some(geography) = &self.machine.geography else {
+            return Ok(vec![Connect { addresses: seen_from(0), ..options }]);
+        };
+        let mut times = Settings::default();
+        geography.prepare(&mut times);
+        let sites = 0..geography.names().len();
+        let at = |site: usize| {
+            let addresses = seen_from(site);
+            // The first server of each site has its number.
+            let near = (site < self.nodes).then_some(site as u32);
+            Connect {
+                dial: (0..).zip(addresses.iter().cloned()).collect(),
+                addresses: vec![addresses[site].clone()],
+                near: self.near.or(near),
+                retry_after: Duration::from_nanos(times.retry_after.0),
+                ..options.clone()
+            }
+        };
+        Ok(sites.map(at).collect())
     }
 
     /// Keys of the file of each server of a cluster.
@@ -187,6 +227,7 @@ impl Benchmark {
             format!("spread = {}", self.partitions_per_repository),
             format!("masters = {:?}", (self.nodes..masters).collect::<Vec<_>>()),
         ];
+        keys.extend(self.machine.geography.iter().flat_map(geography::keys));
         keys.extend(of_tree);
         keys.extend(self.batches.lines());
         keys
@@ -212,6 +253,7 @@ impl Benchmark {
             tree: self.tree.clone(),
             validator_loops: self.validator_nodes,
             batching: self.batches.batching()?.unwrap_or_default(),
+            sites: self.machine.geography.as_ref().map(Geography::in_process),
             protocol: self.protocol.clone(),
             procedure_threads: self.procedure_threads,
             history: self.history && workload.history().is_none(),
@@ -259,6 +301,7 @@ impl Benchmark {
                 ..Upkeep::default()
             },
             client_nodes: self.client_nodes,
+            warm_up: self.warm_up,
             strict: self.strict,
             history: self.history && workload.history().is_none(),
             ..Simulated::calm(&self.protocol, self.nodes, self.seed, self.length)

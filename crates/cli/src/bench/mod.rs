@@ -1,5 +1,7 @@
 //! `muesli bench`: measures a workload under one protocol or several.
 
+pub mod commands;
+mod files;
 pub mod measure;
 pub mod report;
 
@@ -21,9 +23,11 @@ use muesli_workloads::workload::AnyWorkload;
 
 use crate::local::namespaces;
 use crate::names::{self, check_parameters};
+use crate::options::geography::GeographyOptions;
 use crate::options::tree::TreeOptions;
 use crate::options::{BatchOptions, chosen, workload_commands};
 use crate::table::grouped;
+use files::write_json;
 use measure::{BenchDriver, Benchmark, write_history};
 use report::{BenchResult, broken, notes, side_by_side};
 
@@ -36,8 +40,8 @@ struct BenchOptions {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "score",
         value_parser = names::protocols(), hide_possible_values = true)]
     protocol: Vec<String>,
-    /// Nodes; in this process, loops on threads of their own [default: 1, or 3 in the
-    /// simulator and on a cluster]
+    /// Nodes; in this process, loops on threads of their own [default: one a site, or 1, or 3
+    /// in the simulator and on a cluster]
     #[arg(long, value_name = "N")]
     nodes: Option<usize>,
     /// Loops of each server, each a node with data, on a cluster that is started
@@ -92,6 +96,8 @@ struct BenchOptions {
     #[arg(long = "machine", value_name = "NAME=VALUE")]
     machine: Vec<String>,
     #[command(flatten)]
+    geography: GeographyOptions,
+    #[command(flatten)]
     batches: BatchOptions,
     /// All transactions are strict, under protocols that have such
     #[arg(long)]
@@ -108,8 +114,8 @@ struct BenchOptions {
     #[arg(long, value_name = "S", default_value_t = 5.0, conflicts_with = "transactions")]
     seconds: f64,
     /// How long they run before that without being measured, so that memory, caches and the
-    /// branches of the code are warm; only in this process [default: 0.2, or 0 with
-    /// --transactions and in the simulator]
+    /// branches of the code are warm, and nesting models chosen; virtual seconds in the simulator
+    /// [default: 0.2, or 0 with --transactions and in the simulator]
     #[arg(long, value_name = "S")]
     warm_up: Option<f64>,
     /// How many transactions they run, instead of a time
@@ -147,7 +153,7 @@ pub fn command() -> Command {
     let command = Command::new("bench")
         .about("Measure a workload")
         .after_help("`muesli bench WORKLOAD --help` lists the workload's parameters.");
-    workload_commands::<BenchOptions>(command, |_| String::new())
+    workload_commands::<BenchOptions>(command, |_| String::new()).subcommand(commands::command())
 }
 
 /// Runs the command.
@@ -155,6 +161,9 @@ pub fn command() -> Command {
 /// # Errors
 /// It cannot be carried out.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    if let Some((commands::NAME, matches)) = matches.subcommand() {
+        return commands::run(matches);
+    }
     let (workload, matches) = chosen(matches);
     let options = BenchOptions::from_arg_matches(matches)?;
     check_parameters(workload, &options.parameters)?;
@@ -250,17 +259,26 @@ fn check_namespaces(options: &BenchOptions) -> anyhow::Result<()> {
     tried.context("--namespaces: network namespaces cannot be made here")
 }
 
-/// What the nodes are: those of a cluster that is started can be in racks, and no more.
+/// What the nodes are: those of a cluster that is started can be in racks or at sites, and no more.
 fn machine(options: &BenchOptions) -> anyhow::Result<MachineModel> {
     let mut machine = MachineModel::measured();
     options.machine.iter().try_for_each(|change| machine.change(change))?;
-    let racked = MachineModel { racks: machine.racks, ..MachineModel::measured() };
+    machine.geography = options.geography.chosen(options.nodes)?;
+    let measured = MachineModel::measured();
+    let (racks, geography) = (machine.racks, machine.geography.clone());
+    let linked = MachineModel { racks, geography, ..measured };
     let started = options.driver == BenchDriver::Cluster && options.connect.is_none();
-    if options.driver != BenchDriver::Sim && machine != racked {
+    if options.driver != BenchDriver::Sim && machine != linked {
         bail!("--machine is for the driver sim: elsewhere machines are what they are");
+    }
+    if machine.geography.is_some() && options.connect.is_some() {
+        bail!("--geo is for nodes that are started: not --connect");
     }
     if machine.racks.nodes > 0 && !started && options.driver != BenchDriver::Sim {
         bail!("racks are for the driver sim, and for clusters that are started, not --connect");
+    }
+    if started && machine.racks.nodes > 0 && machine.geography.is_some() {
+        bail!("a cluster that is started has racks or --geo, not both");
     }
     Ok(machine)
 }
@@ -280,8 +298,10 @@ fn warm_up(options: &BenchOptions) -> anyhow::Result<Duration> {
     let seconds = match (options.driver, options.warm_up) {
         (BenchDriver::Embedded | BenchDriver::Cluster, None) if timed => WARM_UP,
         (_, None) => 0.0,
-        (BenchDriver::Embedded | BenchDriver::Cluster, Some(seconds)) => seconds,
-        (BenchDriver::Sim, Some(_)) => bail!("--warm-up is for real time, not the driver sim"),
+        (BenchDriver::Sim, Some(_)) if !timed => {
+            bail!("--warm-up in the simulator is before --seconds, and not before --transactions")
+        }
+        (_, Some(seconds)) => seconds,
     };
     if !(0.0..=1e6).contains(&seconds) {
         bail!("--warm-up {seconds}: allowed are numbers from 0 to a million");
@@ -298,7 +318,8 @@ fn benchmark(
     let tree = options.tree.plan();
     let loops = usize::from(options.loops);
     let leaves = tree.as_ref().map(|tree| tree.leaves().div_ceil(loops));
-    let nodes = options.nodes.or(leaves).unwrap_or(match options.driver {
+    let sites = machine.geography.as_ref().map(|it| it.names().len());
+    let nodes = options.nodes.or(leaves).or(sites).unwrap_or(match options.driver {
         BenchDriver::Embedded => 1,
         BenchDriver::Sim | BenchDriver::Cluster => 3,
     });
@@ -401,18 +422,6 @@ fn show_progress(
         std::thread::sleep(Duration::from_millis(100));
     }
     bar.finish_and_clear();
-}
-
-fn write_json(results: &[BenchResult], path: &Path) -> anyhow::Result<()> {
-    let text = match results {
-        [one] => serde_json::to_string_pretty(one)?,
-        several => serde_json::to_string_pretty(several)?,
-    };
-    if path == Path::new("-") {
-        return writeln!(stdout(), "{text}").context("cannot write to standard output");
-    }
-    let message = || format!("cannot write the results to {}", path.display());
-    std::fs::write(path, format!("{text}\n")).with_context(message)
 }
 
 #[cfg(test)]

@@ -10,7 +10,8 @@ const PAGE: &str = include_str!("../../../../docs/running/limits.md");
 
 /// Keys whose numbers limit nothing: which server and cluster it is, how long a loop looks for more
 /// before it sleeps, and how messages wait for each other.
-const NO_LIMITS: [&str; 5] = ["node", "cluster", "watch_for_us", "batch", "batch_timeout_us"];
+const NO_LIMITS: [&str; 6] =
+    ["node", "cluster", "leader_site", "watch_for_us", "batch", "batch_timeout_us"];
 
 /// Limits that have no key: the file that declares one, how it does, and a part of the row that
 /// says so.

@@ -14,16 +14,24 @@ const PORTS: std::ops::Range<u16> = 10_240..32_000;
 /// # Errors
 /// There are not so many.
 pub fn free_addresses(count: usize, ports: u16) -> anyhow::Result<Vec<String>> {
+    free_addresses_at("127.0.0.1", count, ports)
+}
+
+/// The same of another address of this machine.
+///
+/// # Errors
+/// There are not so many.
+pub fn free_addresses_at(host: &str, count: usize, ports: u16) -> anyhow::Result<Vec<String>> {
     let mut bound: Vec<Vec<TcpListener>> = Vec::new();
     for first in std::iter::repeat_with(|| fastrand::u16(PORTS)).take(count * 100 + 1000) {
         if bound.len() == count {
             break;
         }
-        let all = (first..first + ports).map(|port| TcpListener::bind(("127.0.0.1", port)));
+        let all = (first..first + ports).map(|port| TcpListener::bind((host, port)));
         bound.extend(all.collect::<Result<_, _>>().ok());
     }
     if bound.len() < count {
-        bail!("cannot find {count} times {ports} free ports on 127.0.0.1");
+        bail!("cannot find {count} times {ports} free ports on {host}");
     }
     bound.iter().map(|listeners| Ok(listeners[0].local_addr()?.to_string())).collect()
 }

@@ -8,8 +8,10 @@
 mod addresses;
 mod further_keys;
 mod interrupted;
+pub mod link_process;
+mod link_proxies;
 pub mod namespaces;
-mod rack_links;
+mod process_end;
 pub mod system;
 mod temporary;
 
@@ -22,11 +24,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use muesli_cluster::lifecycle::visit::{self, Visited};
 use muesli_core::Secret;
+use muesli_workloads::geography::Geography;
 use rustix::process::{Pid, Signal, kill_process};
 
 use addresses::free_addresses;
 pub use further_keys::further_keys;
-pub use rack_links::RackProxies;
+use link_process::LinkProcess;
+pub use link_proxies::{LinkModel, LinkPlan};
+use process_end::wait_until_over;
 pub use temporary::{LocalNetwork, Temporary};
 
 /// The file of the servers' secret, in the cluster's folder.
@@ -99,6 +104,27 @@ impl LocalCluster {
         Ok(cluster)
     }
 
+    /// The same, whose servers are at these sites in turn, far from each other.
+    ///
+    /// # Errors
+    /// There is one already, it does not come up, or there are fewer servers than sites.
+    pub fn up_at(
+        dir: &Path,
+        plan: &ClusterPlan,
+        geography: &Geography,
+    ) -> anyhow::Result<LocalCluster> {
+        let cluster = LocalCluster::lay_out(dir, plan.nodes, plan.loops)?;
+        let (process, links) = LinkProcess::lay_out(dir, &cluster.addresses, geography)?;
+        process.start()?;
+        cluster.start_all(&ClusterPlan { reached: Some(links.reached()), ..plan.clone() })?;
+        Ok(cluster)
+    }
+
+    /// What goes between its sites, if it is at several.
+    pub fn links(&self) -> Option<LinkProcess> {
+        LinkProcess::of(&self.dir)
+    }
+
     /// A new cluster in `dir` that has addresses and is not started.
     ///
     /// # Errors
@@ -127,6 +153,10 @@ impl LocalCluster {
         {
             bail!("a cluster runs in {} already; `muesli cluster down` stops it", dir.display());
         }
+        if let Some(links) = LinkProcess::of(dir) {
+            links.stop()?;
+        }
+        LinkProcess::forget(dir);
         make_folder(dir)?;
         fs::write(dir.join("addresses"), addresses.join("\n"))?;
         make_secret(&dir.join(SECRET_FILE))?;
@@ -362,9 +392,12 @@ impl LocalCluster {
         }
         for &node in &running {
             if self.process(node).is_some() && self.stop(node).is_err() {
-                self.kill(node)?;
+                let killed = self.kill(node);
+                // It may have ended by itself meanwhile.
+                self.process(node).map_or(Ok(()), |_| killed)?;
             }
         }
+        self.links().map_or(Ok(()), |links| links.stop())?;
         Ok(running.len())
     }
 
@@ -427,28 +460,5 @@ fn make_secret(path: &Path) -> anyhow::Result<()> {
         Ok(mut file) => Ok(writeln!(file, "{}", muesli_cluster::wire::proof::new_secret())?),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error).with_context(|| format!("cannot make {}", path.display())),
-    }
-}
-
-/// Waits until a process is over: its files are closed, and its ports free.
-///
-/// # Errors
-/// It is not in time.
-fn wait_until_over(process: Pid) -> anyhow::Result<()> {
-    let number = process.as_raw_nonzero();
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        // The state follows the name, which is in parentheses.
-        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-        // Another thread may still wait for a disk, and keep the files open.
-        let threads = fs::read_dir(format!("/proc/{number}/task")).map_or(0, Iterator::count);
-        if matches!(state, None | Some('Z' | 'X')) && threads <= 1 {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            bail!("process {number} has not ended within {} s", PATIENCE.as_secs());
-        }
-        std::thread::sleep(LOOK_EVERY);
     }
 }

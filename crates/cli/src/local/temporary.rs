@@ -2,21 +2,20 @@
 
 use std::sync::Arc;
 
-use muesli_workloads::machines::racks::RackModel;
 use tempfile::TempDir;
 
 use super::interrupted::{Ending, end_with_process, locked};
 use super::namespaces::Namespaces;
-use super::{ClusterPlan, LocalCluster, RackProxies};
+use super::{ClusterPlan, LinkModel, LinkPlan, LocalCluster};
 
 /// Where all servers and clients are that have no networks of their own.
 const LOOPBACK: &str = "127.0.0.1";
 
 /// What joins the servers of a local cluster.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LocalNetwork {
-    /// The racks that they stand in; none: they share no links.
-    pub racks: RackModel,
+    /// The racks that they stand in, or the sites.
+    pub links: LinkModel,
     /// Whether each has a network namespace of its own.
     pub namespaces: bool,
 }
@@ -24,8 +23,8 @@ pub struct LocalNetwork {
 /// A cluster that is stopped when this is dropped, or the process is interrupted.
 pub struct Temporary {
     pub cluster: LocalCluster,
-    /// What goes between its racks, if it has some.
-    pub links: Option<RackProxies>,
+    /// What goes between its racks or sites, if it has some.
+    pub links: Option<LinkPlan>,
     running: Arc<Ending>,
 }
 
@@ -48,7 +47,7 @@ impl Temporary {
     /// The same on a network.
     ///
     /// # Errors
-    /// It does not come up, does not fill the racks, or namespaces cannot be made.
+    /// It does not come up, does not fill the racks or sites, or namespaces cannot be made.
     pub fn up_on(plan: &ClusterPlan, network: LocalNetwork) -> anyhow::Result<Temporary> {
         let running: Arc<Ending> = Arc::default();
         // Held until it serves: who interrupts this process waits for that, and ends all of it.
@@ -62,11 +61,12 @@ impl Temporary {
         };
         let host = namespaces.as_ref().map(|it| it.names().clients_address());
         let host = host.as_deref().unwrap_or(LOOPBACK);
-        let links = match network.racks.nodes {
-            0 => None,
-            _ => Some(RackProxies::between(cluster.addresses(), network.racks, host)?),
+        let links = match network.links {
+            LinkModel::None => None,
+            model => Some(LinkPlan::between(cluster.addresses(), model, host)?),
         };
-        let reached = links.as_ref().map(|links| links.reached().clone());
+        links.iter().try_for_each(LinkPlan::carry)?;
+        let reached = links.as_ref().map(LinkPlan::reached);
         let plan = ClusterPlan { reached, ..plan.clone() };
         let parts = StartedCluster { cluster: cluster.clone(), _namespaces: namespaces, _dir: dir };
         *starting = Some(Box::new(parts));

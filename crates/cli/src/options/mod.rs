@@ -1,5 +1,6 @@
 //! Options that several commands share, and what they say about workloads.
 
+pub mod geography;
 pub mod tree;
 
 use std::fmt::Write as _;

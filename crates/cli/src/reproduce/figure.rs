@@ -22,6 +22,8 @@ pub struct Figure {
     pub machine: fn() -> MachineModel,
     /// How many nodes there are, where the axis does not say.
     pub nodes: usize,
+    /// How many instead with `--quick`, where that is something else; 0: as many.
+    pub quick_nodes: usize,
     /// How many replicas a key has.
     pub replicas: usize,
     /// How many clients there are for each node, where the axis does not say.
@@ -51,6 +53,8 @@ pub struct Figure {
     /// How long clients run at each point, in virtual seconds; and with `--quick`. Each case of a
     /// summary has that of its figure.
     pub seconds: (f64, f64),
+    /// How long they run before that without being measured; and with `--quick`.
+    pub warm_up: (f64, f64),
     pub claims: &'static [PaperClaim],
 }
 
@@ -63,6 +67,7 @@ pub const NOTHING: Figure = Figure {
     chosen: "",
     machine: MachineModel::measured,
     nodes: 1,
+    quick_nodes: 0,
     replicas: 2,
     clients_a_node: 1,
     cases: &[],
@@ -79,6 +84,7 @@ pub const NOTHING: Figure = Figure {
     printed: &[],
     updates: 1.0,
     seconds: (1.0, 0.25),
+    warm_up: (0.0, 0.0),
     claims: &[],
 };
 

@@ -1,6 +1,7 @@
 //! `muesli reproduce`: a paper's figure in the simulator, beside what the paper says.
 
 mod canvas;
+mod commands_alone;
 mod figure;
 mod figures;
 mod files;
@@ -18,9 +19,11 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::builder::PossibleValuesParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use muesli_commands::CommandPlan;
 use muesli_registry::{NoProtocol, canonical_name, names as protocol_names};
 use muesli_workloads::available;
 
+use crate::bench::commands::NAME as NAME_OF_COMMANDS;
 use crate::names::{self, check_parameters};
 use figure::Figure;
 use files::write_files;
@@ -98,7 +101,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let mut fine = true;
     for figure in chosen(&options.figures)? {
         for workload in figure.workloads() {
-            check_parameters(available::find(workload)?, &options.parameters)?;
+            check_given(workload, &options.parameters)?;
         }
         let course = options.course()?;
         let by_seed = points::run(figure, &course)?;
@@ -111,6 +114,15 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         fine &= tell(figure, (&all_points, &course), &judged, &options.out);
     }
     Ok(u8::from(!fine))
+}
+
+/// Looks whether a figure's workload has these parameters.
+fn check_given(workload: &str, parameters: &[String]) -> anyhow::Result<()> {
+    if workload == NAME_OF_COMMANDS {
+        let mut plan = CommandPlan::default();
+        return Ok(parameters.iter().try_for_each(|given| plan.change(given))?);
+    }
+    check_parameters(available::find(workload)?, parameters)
 }
 
 impl ReproduceOptions {
@@ -206,6 +218,15 @@ mod tests {
             let all = figure.xs.iter().flat_map(|x| figure.lines.iter().map(move |it| (x, it)));
             for (x, line) in all {
                 let (setting, (of, _)) = (COURSE.setting(figure, line, *x), figure.at(*x));
+                if of.workload == NAME_OF_COMMANDS {
+                    let plan = commands_alone::plan(&setting, COURSE.commands(of, 1));
+                    assert!(
+                        plan.is_ok_and(|it| it.check().is_ok()),
+                        "{}: {setting:?}",
+                        figure.name
+                    );
+                    continue;
+                }
                 let workload = available::find(of.workload).unwrap();
                 let clients = of.clients_a_node * setting.nodes as u32;
                 let built = workload.build(&setting.parameters, setting.clients.unwrap_or(clients));
@@ -364,6 +385,36 @@ mod tests {
         assert!(tell(&SMALL, (&all_points, &course), &judged, out.path()));
         let missed = [JudgedClaim { met: Some(false), ..judged[0].clone() }];
         assert!(!tell(&SMALL, (&all_points, &course), &missed, out.path()));
+    }
+
+    #[test]
+    fn figures_of_commands_alone_are_run_and_judged() {
+        let all = figures::all().filter(|figure| figure.workload == NAME_OF_COMMANDS);
+        let all: Vec<_> = all.collect();
+        assert_eq!(all.len(), 8, "chapter 10");
+        for figure in all {
+            let nodes = figure.nodes.min(3);
+            let small = Figure {
+                nodes,
+                quick_nodes: 0,
+                seconds: (0.02, 0.01),
+                warm_up: (0.0, 0.002),
+                ..*figure
+            };
+            let course = Course { xs: vec![figure.quick_xs[0]], ..COURSE };
+            let by_seed = points::run(&small, &course).unwrap();
+            for point in &by_seed[0] {
+                assert!(
+                    point.throughput > 100.0 && point.p50_ms > 0.0,
+                    "{}: {point:?}",
+                    figure.name
+                );
+            }
+            assert_eq!(points::run(&small, &course).unwrap(), by_seed, "{}", figure.name);
+            let text = points_table(&small, &all_points(&by_seed)).to_string();
+            assert!(text.contains("commands/s") && text.contains("stepping"), "{text}");
+            assert_eq!(judge::judge(&small, &by_seed).len(), figure.claims.len());
+        }
     }
 
     #[test]

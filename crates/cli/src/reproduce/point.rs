@@ -97,7 +97,8 @@ impl Point {
     /// What it shows.
     pub fn shows(&self, quantity: Quantity) -> f64 {
         match quantity {
-            Quantity::Throughput => self.throughput,
+            Quantity::Throughput | Quantity::Commands => self.throughput,
+            Quantity::MedianLatency => self.p50_ms,
             Quantity::ANode => self.throughput / self.nodes as f64,
             Quantity::AMachine => self.throughput / self.machines as f64,
             Quantity::OverFirst => self.over_first,
@@ -125,7 +126,11 @@ impl Point {
 pub enum Quantity {
     /// Committed transactions a second.
     Throughput,
-    /// The same for each node.
+    /// Delivered commands a second, of figures about commands alone.
+    Commands,
+    /// How long half of them took at most, in milliseconds.
+    MedianLatency,
+    /// Committed transactions a second, for each node.
     ANode,
     /// The same for each machine, those that only decide or validate included.
     AMachine,
@@ -188,6 +193,8 @@ impl Quantity {
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Throughput => "committed transactions a second",
+            Quantity::Commands => "commands a second",
+            Quantity::MedianLatency => "median latency, ms",
             Quantity::ANode => "committed transactions a second and node",
             Quantity::AMachine => "committed transactions a second and machine",
             Quantity::OverFirst => "committed transactions over those of the first line",

@@ -13,8 +13,10 @@ use muesli_workloads::embedded::Length;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 
+use super::commands_alone::{self, CommandClients};
 use super::figure::{Figure, PlottedLine, Setting};
 use super::point::{ATTEMPT_PARTS, AttemptPart, Point};
+use crate::bench::commands;
 
 /// The kinds of messages that a commit consists of. Acknowledgements follow later, in bundles.
 const COMMIT_KINDS: &[&str] =
@@ -58,6 +60,11 @@ impl Course {
         if self.quick { figure.seconds.1 } else { figure.seconds.0 }
     }
 
+    /// How long they run before that without being measured.
+    fn warm_up(&self, figure: &Figure) -> f64 {
+        if self.quick { figure.warm_up.1 } else { figure.warm_up.0 }
+    }
+
     /// What is run, and how quick and full runs differ.
     pub fn described(&self, figure: &Figure) -> String {
         let of = |quick: bool, given: &Course| {
@@ -67,7 +74,17 @@ impl Course {
             let mut seconds: Vec<_> = of.map(|seconds| seconds.to_string()).collect();
             seconds.sort();
             seconds.dedup();
-            format!("{} {}, {} s each", figure.axis.name, xs.join(" "), seconds.join(" or "))
+            let warm_up = match course.warm_up(figure) {
+                0.0 => String::new(),
+                seconds => format!(" after {seconds} s"),
+            };
+            let nodes = match figure.quick_nodes {
+                0 => String::new(),
+                fewer if quick => format!(" on {fewer} nodes"),
+                _ => format!(" on {} nodes", figure.nodes),
+            };
+            let (axis, xs, seconds) = (figure.axis.name, xs.join(" "), seconds.join(" or "));
+            format!("{axis} {xs}{nodes}, {seconds} s each{warm_up}")
         };
         let (this, other) = if self.quick { ("quick", "full") } else { ("full", "quick") };
         let usual = Course { xs: Vec::new(), ..self.clone() };
@@ -86,7 +103,8 @@ impl Course {
     /// How the figure is run at `x`, for one of its lines.
     pub fn setting(&self, figure: &Figure, line: &PlottedLine, x: f64) -> Setting {
         let (of, at) = figure.at(x);
-        let mut setting = Setting::of(of, line.protocol, at);
+        let nodes = if self.quick && of.quick_nodes > 0 { of.quick_nodes } else { of.nodes };
+        let mut setting = Setting::of(&Figure { nodes, ..*of }, line.protocol, at);
         (line.set)(&mut setting);
         let number = figure.lines.iter().position(|other| other.name == line.name);
         if let Some(protocol) = number.and_then(|number| self.protocols.get(number)) {
@@ -102,6 +120,16 @@ impl Course {
             *text = text.replace("{nodes}", &nodes).replace("{clients}", &clients.to_string());
         }
         setting
+    }
+
+    /// Clients of a figure about commands alone.
+    pub fn commands(&self, figure: &Figure, seed: u64) -> CommandClients {
+        CommandClients {
+            clients: self.clients_a_node.unwrap_or(figure.clients_a_node),
+            warm_up: self.warm_up(figure),
+            seconds: self.seconds(figure),
+            seed,
+        }
     }
 
     /// How many clients there are.
@@ -177,6 +205,10 @@ fn run_one(
     course.machine.iter().try_for_each(|change| setting.machine.change(change))?;
     let Setting { protocol, ref machine, nodes, .. } = setting;
     let (of, _) = figure.at(x);
+    if of.workload == commands::NAME {
+        let run = commands_alone::run(&setting, course.commands(of, seed), (line.name, x));
+        return run.with_context(|| figure.name);
+    }
     let clients = course.clients(of, &setting);
     let workload = available::find(of.workload)?.build(&setting.parameters, clients)?;
     let seconds = course.seconds(of);
@@ -186,7 +218,8 @@ fn run_one(
     let replicas = replicas.min(nodes);
     let tree = setting.tree.clone();
     let (validator_nodes, batching) = (setting.validator_nodes, setting.batching);
-    let plan = Simulated { masters, replicas, tree, validator_nodes, batching, ..calm };
+    let warm_up = Duration::from_secs_f64(course.warm_up(of));
+    let plan = Simulated { masters, replicas, tree, validator_nodes, batching, warm_up, ..calm };
     let tallies = Arc::new(Tallies::new(clients));
     let outcome = simulated::run_on(machine, &workload, &plan, &tallies)
         .with_context(|| format!("{} at {x} under {protocol}", figure.name))?;

@@ -8,6 +8,7 @@ use super::judge::{JudgedClaim, best_of};
 use super::point::{Point, Quantity};
 use super::points::Course;
 use super::seed_points::SeedPoints;
+use crate::bench::commands;
 use crate::table::{self, grouped};
 
 /// Prints what was seen; whether all is as it should be.
@@ -66,8 +67,14 @@ fn with_range(text: impl Fn(f64) -> String, median: f64, (least, most): (f64, f6
 pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::Table {
     let mut header = vec!["line", figure.axis.name];
     header.extend(["nodes", "clients"].into_iter().filter(|name| *name != figure.axis.name));
-    header.extend(["committed/s", "updates aborted", "p50", "p99", "messages"]);
-    let special = (figure.shows != Quantity::Throughput).then_some(figure.shows);
+    let alone = figure.workload == commands::NAME;
+    let measured = match alone {
+        true => ["commands/s", "stepping", "p50", "p99", "messages"],
+        false => ["committed/s", "updates aborted", "p50", "p99", "messages"],
+    };
+    header.extend(measured);
+    let usual = [Quantity::Throughput, Quantity::Commands, Quantity::MedianLatency];
+    let special = (!usual.contains(&figure.shows)).then_some(figure.shows);
     header.extend(special.map(Quantity::name));
     header.extend(figure.models.first().map(|_| "by the model"));
     header.extend(figure.theory.map(|_| "nodes busy"));
@@ -75,6 +82,7 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
     let of_racks = ["messages between racks", "packets", "bytes", "uplinks occupied"];
     header.extend(of_racks.into_iter().filter(|_| racked));
     let mut table = table::new(header.iter().map(|name| (*name).to_owned()).collect());
+    let share = |point: &Point| if alone { point.busy } else { point.aborts };
     for seed_points in all_points {
         let (point, range) = (&seed_points.median, |quantity| seed_points.range(quantity));
         let mut row = vec![point.line.to_owned(), figure.place(point.x)];
@@ -87,11 +95,9 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
                 point.throughput,
                 range(Quantity::Throughput),
             ),
-            with_range(
-                |it| format!("{:.1} %", it * 100.0),
-                point.aborts,
-                (seed_points.least.aborts, seed_points.most.aborts),
-            ),
+            with_range(|it| format!("{:.1} %", it * 100.0), share(point), {
+                (share(&seed_points.least), share(&seed_points.most))
+            }),
             table::micros(point.p50_ms * 1e3),
             table::micros(point.p99_ms * 1e3),
             format!("{:.1}", point.messages_a_commit),

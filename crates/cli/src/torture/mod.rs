@@ -49,7 +49,7 @@ const WORKLOADS: [(&str, &[&str]); 4] = [
 ];
 
 /// Protocols whose servers run procedures begin with one of these.
-const RUN_PROCEDURES: [&str; 2] = ["granola", "sinfonia"];
+const RUN_PROCEDURES: [&str; 5] = ["granola", "sinfonia", "alvin", "certified-", "sharded-"];
 
 #[derive(Args, Clone, Debug)]
 struct TortureOptions {

@@ -157,7 +157,7 @@ pub(crate) fn bank_holds(cluster: &Cluster, transactions: u64) {
         strict: false,
     };
     let db = cluster.connect(true);
-    let outcome = embedded::run_connected(&db, &workload, &plan, &tallies).unwrap();
+    let outcome = embedded::run_connected(&[db], &workload, &plan, &tallies).unwrap();
     assert!(outcome.checks.iter().all(|check| check.ok), "{:?}", outcome.checks);
     let history = by_versions(&outcome.reports, &outcome.catalog, Default::default()).unwrap();
     let (level, options) = guarantee(&cluster.protocol).unwrap();

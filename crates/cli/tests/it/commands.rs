@@ -253,7 +253,6 @@ fn wrong_options_are_refused() {
     }
     assert_refused(&bank(&["--warm-up=-1"]), &["--warm-up", "from 0"]);
     assert_refused(&bank(&["--warm-up=nan"]), &["--warm-up", "from 0"]);
-    assert_refused(&bank(&["--warm-up", "1", "--driver", "sim"]), &["--warm-up", "real time"]);
     assert_refused(&bank(&["--seconds", "0"]), &["--seconds 0", "above 0"]);
     assert_refused(&bank(&["--seconds", "1", "--transactions", "2"]), &["--transactions"]);
     assert_refused(&bank(&["--transactions", "0"]), &["--transactions", "1.."]);

@@ -5,11 +5,14 @@
 mod backups;
 mod cluster;
 mod commands;
+mod commands_alone;
 mod driver_messages;
 mod files;
+mod geography;
 mod groups;
 mod help;
 mod logs;
+mod lost_disks;
 mod moving_keys;
 mod namespaces;
 mod pages;

@@ -96,6 +96,15 @@ fn procedures_decided_by_votes_lose_nothing() {
 }
 
 #[test]
+fn certified_commits_lose_nothing() {
+    let faults = ["--seed", "6", "--faults", "kill,pause,partition", "--round-seconds", "9"];
+    let certified = ["--protocol", "alvin-fast", "--workloads", "bank,append-procedures"];
+    let printed = all_is_tried(&faults.into_iter().chain(certified).collect::<Vec<_>>());
+    let tried = ["bank", "append-procedures", "kill", "pause"];
+    assert!(tried.iter().all(|it| printed.contains(it)), "{printed}");
+}
+
+#[test]
 fn it_is_interrupted_while_data_are_loaded_and_leaves_no_server() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_muesli"));

@@ -13,7 +13,7 @@ use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::progress::own_of;
 use crate::wire::proof::{self, SecretProof};
 use crate::wire::protocol_name::is_same_protocol;
-use crate::wire::refusal::{ConnectionRefusal, Reason, left, lost};
+use crate::wire::refusal::{ConnectionRefusal, Reason, left};
 
 impl Loop {
     /// Somebody has said who it is: it is asked for a proof, welcomed or refused.
@@ -240,8 +240,9 @@ impl Loop {
             return Err((Reason::Taken, format!("another client has the number {}", hello.node.0)));
         }
         for (node, data_id) in hello.data_ids.iter().filter(|_| !self.peers.forgives()) {
-            if self.peers.data_ids.get(node).is_some_and(|known| known != data_id) {
-                return Err((Reason::Lost, lost(*node)));
+            let known = self.peers.data_ids.get(node).copied();
+            if known.is_some_and(|known| !self.peers.are_compatible(known, *data_id)) {
+                return Err((Reason::Lost, self.peers.lost(*node)));
             }
         }
         Ok(())
@@ -259,17 +260,24 @@ impl Loop {
             self.peers.data_ids.insert(node, data_id);
             return Ok(());
         }
-        for &(node, data_id) in data_ids.iter().chain([&(node, data_id)]) {
-            let known = self.peers.data_ids.get(&node).copied();
-            if known.is_none() {
-                self.peers.data_ids.insert(node, data_id);
-            } else if known != Some(data_id) {
+        let own = (node, data_id);
+        for &(node, data_id) in data_ids.iter().chain([&own]) {
+            let known = *self.peers.data_ids.entry(node).or_insert(data_id);
+            let fits = match (node, data_id) == own {
+                _ if known == data_id => true,
+                true => self.peers.may_replace(data_id),
+                // What others say of this server's own data is older only if these are declared.
+                false if node == me => self.peers.may_replace(known),
+                false => self.peers.are_compatible(known, data_id),
+            };
+            if !fits {
                 if node == me && self.peers.me.process_kind == ProcessKind::Server {
-                    self.failed = Some(LoopFailure::Refused(lost(node)));
+                    self.failed = Some(LoopFailure::Refused(self.peers.lost(node)));
                 }
-                return Err((Reason::Lost, lost(node)));
+                return Err((Reason::Lost, self.peers.lost(node)));
             }
         }
+        self.peers.data_ids.insert(own.0, own.1);
         Ok(())
     }
 }

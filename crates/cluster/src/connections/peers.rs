@@ -17,6 +17,7 @@ use crate::storage::folder::Folder;
 use crate::wire::hello::ProcessKind;
 use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::judgement::Judged;
+use crate::wire::refusal;
 
 /// Who this process is.
 #[derive(Clone, Debug)]
@@ -46,6 +47,8 @@ pub(crate) struct Peers {
     pub targets: Targets,
     /// The lives of the servers, this one's included.
     pub data_ids: BTreeMap<NodeId, DataId>,
+    /// Whether the protocol's nodes give the data of a lost disk back.
+    exchanges_members: bool,
     /// How far the logs of the other servers had come.
     pub heights: Heights,
     /// When these were last kept, and what is under way.
@@ -107,6 +110,7 @@ impl Peers {
         if me.process_kind == ProcessKind::Server {
             data_ids.insert(me.node, me.data_id);
         }
+        let exchanges_members = muesli_registry::exchanges_members(&me.protocol);
         Peers {
             me,
             map,
@@ -114,6 +118,7 @@ impl Peers {
             folder: None,
             targets,
             data_ids,
+            exchanges_members,
             heights: Heights::default(),
             heights_kept: Nanos(0),
             keeping: Arc::default(),
@@ -242,6 +247,38 @@ impl Peers {
     /// others what they have forgotten.
     pub fn forgives(&self) -> bool {
         self.map.as_ref().is_some_and(|map| map.group > 1)
+    }
+
+    /// Whether a server whose disk was lost comes back as another member, to which the others give
+    /// its data.
+    pub fn exchanges_members(&self) -> bool {
+        self.exchanges_members
+    }
+
+    /// Whether data of this life may take the place of those that were known, though no group keeps
+    /// them: the loss is declared, and others give the data back.
+    pub fn may_replace(&self, data_id: DataId) -> bool {
+        self.exchanges_members && data_id.replaces_lost().is_some()
+    }
+
+    /// Whether every server of the map was met, and all say that they lost their disks.
+    pub fn all_lost(&self) -> bool {
+        let lost = |node: &NodeId| {
+            self.data_ids.get(node).is_some_and(|data_id| data_id.replaces_lost().is_some())
+        };
+        let mut servers = self.map.iter().flat_map(Map::there).peekable();
+        servers.peek().is_some() && self.unmet().is_empty() && servers.all(|(node, _)| lost(node))
+    }
+
+    /// What the server is told that has lost its data, or whoever knew them.
+    pub fn lost(&self, node: NodeId) -> String {
+        refusal::lost(node, self.exchanges_members)
+    }
+
+    /// Whether two who know these lives of a server may speak to each other: they are one, or one
+    /// replaces the other.
+    pub fn are_compatible(&self, one: DataId, other: DataId) -> bool {
+        one == other || self.may_replace(one) || self.may_replace(other)
     }
 
     /// The lives as they are told to others.

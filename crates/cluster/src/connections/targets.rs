@@ -33,27 +33,33 @@ pub(crate) struct Target {
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
     list: Vec<Target>,
+    /// Servers that are reached at other addresses than the map says.
+    others: Vec<(NodeId, String)>,
     /// Only one of the list at a time: they are addresses of a cluster that is not known yet.
     searching: bool,
     tries: usize,
 }
 
 impl Targets {
-    /// Somebody of a cluster that is not known yet.
-    pub fn anybody(addresses: &[String]) -> Targets {
+    /// Somebody of a cluster that is not known yet, whose servers are reached at the addresses of
+    /// the map, or at other ones.
+    pub fn anybody(addresses: &[String], others: &[(NodeId, String)]) -> Targets {
         let list = addresses.iter().map(|address| Target::new(address.clone(), None)).collect();
-        Targets { list, searching: true, tries: 0 }
+        Targets { list, others: others.to_vec(), searching: true, tries: 0 }
     }
 
     /// The servers of `map` that `me` has to dial, some of them at other addresses.
     pub fn below(map: &Map, me: NodeId, others: &[(NodeId, String)]) -> Targets {
+        let mut targets = Targets { others: others.to_vec(), ..Targets::default() };
         let below = map.there().filter(|(node, _)| *node < me);
-        let address = |node: NodeId, at: &String| {
-            let other = others.iter().find(|(it, _)| *it == node);
-            other.map_or(at, |(_, other)| other).clone()
-        };
-        let list = below.map(|(node, at)| Target::new(address(*node, at), Some(*node))).collect();
-        Targets { list, searching: false, tries: 0 }
+        targets.list = below.map(|(node, at)| targets.server(*node, at)).collect();
+        targets
+    }
+
+    /// A server of the map, at the address where it is reached from here.
+    fn server(&self, node: NodeId, at: &str) -> Target {
+        let other = self.others.iter().find(|(it, _)| *it == node);
+        Target::new(other.map_or(at, |(_, other)| other).to_owned(), Some(node))
     }
 
     /// All servers of `map`; the one that answered at `place` in the list so far is known by now.
@@ -61,7 +67,7 @@ impl Targets {
     pub fn found(&mut self, map: &Map, who: NodeId) -> usize {
         self.list = map
             .there()
-            .map(|(node, at)| Target { busy: *node == who, ..Target::new(at.clone(), Some(*node)) })
+            .map(|(node, at)| Target { busy: *node == who, ..self.server(*node, at) })
             .collect();
         self.searching = false;
         self.list.iter().position(|target| target.node == Some(who)).unwrap_or(0)
@@ -78,7 +84,7 @@ impl Targets {
     pub fn joined(&mut self, map: &Map) {
         let is_known = |node: NodeId| self.list.iter().any(|target| target.node == Some(node));
         let new = map.there().filter(|(node, _)| !is_known(*node));
-        let new: Vec<_> = new.map(|(node, at)| Target::new(at.clone(), Some(*node))).collect();
+        let new: Vec<_> = new.map(|(node, at)| self.server(*node, at)).collect();
         self.list.extend(new);
     }
 
@@ -208,6 +214,10 @@ mod tests {
         let targets = Targets::below(&map, NodeId(2), &others);
         let addresses: Vec<_> = targets.list.iter().map(|target| &target.address[..]).collect();
         assert_eq!(addresses, ["s0", "proxy"]);
+        let mut targets = Targets::anybody(&["s2".to_owned()], &others);
+        assert_eq!(targets.found(&map, NodeId(2)), 2);
+        let addresses: Vec<_> = targets.list.iter().map(|target| &target.address[..]).collect();
+        assert_eq!(addresses, ["s0", "proxy", "s2"]);
     }
 
     #[test]
@@ -254,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_search_tries_one_address_after_the_other() {
-        let mut targets = Targets::anybody(&["a".to_owned(), "b".to_owned()]);
+        let mut targets = Targets::anybody(&["a".to_owned(), "b".to_owned()], &[]);
         assert_eq!(targets.next_due(Nanos(0)), Some(0));
         assert_eq!(targets.next_due(Nanos(0)), None);
         targets.failed(0, Nanos(0), PAUSES);

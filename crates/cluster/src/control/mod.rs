@@ -1,5 +1,7 @@
 //! What drivers settle among themselves, beside the protocol: which spaces there are (`spaces`),
-//! and where the members of groups live (`placement`).
+//! and where the members of groups live (`placement`). And what people are told of data that are
+//! lost (`losses`).
 
+pub(crate) mod losses;
 pub(crate) mod placement;
 pub(crate) mod spaces;

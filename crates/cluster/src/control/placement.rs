@@ -6,8 +6,6 @@
 
 use std::sync::Arc;
 
-use muesli_core::ReplicaRole;
-
 use crate::dispatch::event_loop::Loop;
 use crate::dispatch::failure::LoopFailure;
 use crate::spaces::map::Map;
@@ -45,26 +43,6 @@ impl Loop {
         self.peers.map = Some(map.clone());
         self.entry_point.change(|status| status.map = Some(map));
         true
-    }
-
-    /// Tells, once each, of members that wait because too many of their group forgot.
-    pub(crate) fn tell_losses(&mut self) {
-        if !self.peers.forgives() {
-            return;
-        }
-        let replica_roles = self.loop_engine.inner.borrow().machine.replica_roles();
-        let lost =
-            |(member, role): &(_, ReplicaRole)| (*role == ReplicaRole::Lost).then_some(*member);
-        let lost: Vec<_> = replica_roles.iter().filter_map(lost).collect();
-        for member in lost.iter().filter(|member| !self.reported_lost.contains(member)) {
-            (self.notice)(&format!(
-                "member {} takes no part: a majority of its group has lost its folders, and with \
-                 them what only those knew. Bring one of these back as it was, or accept the loss: \
-                 start the servers that lost theirs with `accept_loss = true`",
-                member.0
-            ));
-        }
-        self.reported_lost = lost;
     }
 
     /// The repositories here, and which part they take.

@@ -62,6 +62,10 @@ pub(crate) struct Loop {
     pub notice: fn(&str),
     /// The members of which was told that they are lost.
     pub reported_lost: Vec<RepositoryId>,
+    /// Since when all servers have said that they lost their disks.
+    pub all_lost_since: Option<Nanos>,
+    /// Whether that was told.
+    pub reported_all_lost: bool,
 }
 
 impl Loop {
@@ -88,6 +92,8 @@ impl Loop {
             failed: None,
             notice: |_| {},
             reported_lost: Vec::new(),
+            all_lost_since: None,
+            reported_all_lost: false,
         }
     }
 

@@ -103,10 +103,12 @@ impl Loop {
                 return Ok(None);
             }
             // Nothing is taken behind what a client without a lease could not take.
-            if matches!(self.failed, Some(LoopFailure::Lease(_))) {
+            if self.failed.is_some() {
                 return Ok(None);
             }
             if let Err(error) = inner.learn_issued(proof) {
+                // Another client may use the file as soon as anybody knows that this one does not.
+                inner.lease = None;
                 lose_lease(&self.entry_point, &mut self.failed, &error);
                 return Ok(None);
             }

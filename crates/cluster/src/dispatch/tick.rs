@@ -97,7 +97,7 @@ impl Loop {
             self.housekeeping_due = now + HOUSEKEEPING_EVERY;
             self.handle_timeouts(now);
             self.loop_engine.inner.borrow_mut().settle_all()?;
-            self.tell_losses();
+            self.tell_losses(now);
         }
         self.run_tasks();
         self.loop_engine.inner.borrow_mut().settle_log()?;

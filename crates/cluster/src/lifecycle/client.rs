@@ -7,15 +7,13 @@
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use muesli_core::recorder::Sampling;
 use muesli_core::{
-    Actions, AnyProtocol, Batching, Catalog, Environment, Limits, Nanos, NodeId, Procedures,
-    Recorder, Secret, Settings, SpaceOptions, Timestamp, Traffic, catalog::CatalogError,
+    AnyProtocol, Catalog, Environment, Nanos, NodeId, Recorder, Settings, SpaceOptions, Timestamp,
+    Traffic, catalog::CatalogError,
 };
 use muesli_group::layout;
 use muesli_registry::Grouping;
@@ -24,11 +22,11 @@ use thiserror::Error;
 use crate::connections::peers::{Peers, ProcessIdentity};
 use crate::connections::targets::Targets;
 use crate::dispatch::event_loop::{Loop, WAKER};
+use crate::lifecycle::client_options::ClientOptions;
 use crate::lifecycle::validation;
 use crate::lifecycle::visit::Visit;
 use crate::mailbox::entry_point::{Command, EntryPoint, Job, LoopThreadAlive};
 use crate::mailbox::signal::Signal;
-use crate::network::Network;
 use crate::node::clock::ProcessClock;
 use crate::node::engine::LoopEngine;
 use crate::node::loop_state::LoopState;
@@ -45,84 +43,11 @@ use crate::wire::protocol_name::spoken;
 /// asked.
 const VISIT_AT_MOST: Duration = Duration::from_secs(1);
 
+/// How long a request may wait for its answer before it is sent again.
+const RETRY_AFTER: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(60);
+
 /// How far a timestamp lease may go ahead.
 const LEASE_AHEAD: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(600);
-
-/// How a client connects.
-#[derive(Clone, Debug)]
-pub struct ClientOptions {
-    /// Addresses of servers, `host:port`; one that answers is enough.
-    pub addresses: Vec<String>,
-    /// The cluster; zero takes whichever answers.
-    pub cluster: ClusterId,
-    /// The protocol, by name.
-    pub protocol: String,
-    /// Number of the database in this process, as the engine of the loop answers to it.
-    pub database: u64,
-    /// Size limits, checked here before anything is sent.
-    pub limits: Limits,
-    /// The procedures that it calls: what is declared of them chooses the class of a call.
-    pub procedures: Procedures,
-    /// The delayed actions that it asks for, as the servers know them.
-    pub actions: Actions,
-    /// How many messages to a server leave together, and how long they wait for each other.
-    pub batching: Batching,
-    /// Whether copies of repositories are kept here, for readers that take the nearest one.
-    pub caches: bool,
-    /// The server with data that this client is nearest to: what it writes moves there, under
-    /// protocols that move data. `None`: it stays where it is.
-    pub near: Option<NodeId>,
-    /// Whether what transactions do is recorded.
-    pub history: bool,
-    /// Which transactions are recorded whole, where they are.
-    pub sampling: Sampling,
-    /// The cluster's secret: both sides prove that they know it. Needed only where the servers ask
-    /// clients for it, or where this client wants to know that they are the servers.
-    pub secret: Option<Secret>,
-    /// The file of the [timestamp lease](crate::storage::timestamp_lease), if the client keeps
-    /// one: it lies after all that a client with this file has seen before. Under protocols whose
-    /// timestamps follow clocks ([`muesli_registry::with_timestamp_leases`]).
-    pub timestamp_lease: Option<PathBuf>,
-    /// How far a lease goes ahead of what it has to cover, in the time of timestamps.
-    pub timestamp_lease_ahead: Duration,
-    /// How long to look for the servers.
-    pub connect_within: Duration,
-    /// How long an operation may wait for its answer.
-    pub give_up_after: Duration,
-    /// How long open transactions may take to end when the client is closed.
-    pub close_within: Duration,
-    /// How long to wait for the server that keeps the map when a space is made.
-    pub space_within: Duration,
-    /// Limits and times of connections.
-    pub network: Network,
-}
-
-impl Default for ClientOptions {
-    fn default() -> ClientOptions {
-        ClientOptions {
-            addresses: Vec::new(),
-            cluster: ClusterId(0),
-            protocol: "score".to_owned(),
-            database: 0,
-            limits: Limits::default(),
-            procedures: Procedures::default(),
-            actions: Actions::default(),
-            batching: Batching::default(),
-            caches: false,
-            near: None,
-            history: false,
-            sampling: Sampling::ALL,
-            secret: None,
-            timestamp_lease: None,
-            timestamp_lease_ahead: Duration::from_secs(1),
-            connect_within: Duration::from_secs(5),
-            give_up_after: Duration::from_secs(10),
-            close_within: Duration::from_secs(1),
-            space_within: Duration::from_secs(5),
-            network: Network::default(),
-        }
-    }
-}
 
 /// Why a client cannot be connected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -192,7 +117,12 @@ impl Client {
         if options.addresses.is_empty() {
             return Err(ConnectError::NoAddress);
         }
-        let broken = validation::of_connections(&options.network, &options.limits);
+        let mut broken = validation::of_connections(&options.network, &options.limits);
+        if !RETRY_AFTER.contains(&options.retry_after) {
+            let [given, least, most] =
+                [options.retry_after, *RETRY_AFTER.start(), *RETRY_AFTER.end()];
+            broken.push(format!("`retry_after` is {given:?}; allowed are {least:?} to {most:?}"));
+        }
         if !broken.is_empty() {
             return Err(ConnectError::Invalid(broken));
         }
@@ -463,7 +393,7 @@ fn peers(options: &ClientOptions, group: u16) -> Peers {
         process: 0,
         secret: options.secret.clone(),
     };
-    Peers::new(me, None, None, Targets::anybody(&options.addresses))
+    Peers::new(me, None, None, Targets::anybody(&options.addresses, &options.dial))
 }
 
 fn process_kind(
@@ -479,6 +409,7 @@ fn process_kind(
         batching: options.batching,
         caches: options.caches,
         hash_seed: fastrand::u64(..),
+        retry_after: Nanos(options.retry_after.as_nanos() as u64),
         give_up_after: Nanos(options.give_up_after.as_nanos() as u64),
         ..Settings::default()
     };

@@ -6,6 +6,7 @@
 //! server something. `lookout` uses it for a server whom nobody tells of changes.
 
 pub mod client;
+pub mod client_options;
 pub(crate) mod group_validation;
 pub(crate) mod lookout;
 pub(crate) mod open_files;

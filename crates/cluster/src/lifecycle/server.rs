@@ -212,9 +212,9 @@ fn prepare(
 ) -> Result<ReadyServer, StartError> {
     let most = options.network.frame_bytes_max;
     let Durability::Log(path) = &options.durability else {
-        let machine = machine(options, protocol, &map, fastrand::u32(1..))?;
+        let data_id = DataId::draw(options.accepts_loss);
+        let machine = machine(options, protocol, &map, (data_id, fastrand::u32(1..)))?;
         let inner = LoopState::new(machine, Box::new(MemoryLog::default()), most);
-        let data_id = DataId(fastrand::u64(1..));
         let (begun, begins) = (wall_millis, true);
         return Ok(ReadyServer { inner, map, data_id, begun, begins, folder: None, fresh: true });
     };
@@ -238,7 +238,8 @@ fn prepare(
     let begins = before.is_none() || options.accepts_loss;
     let me = folder.begin(before, owner, options.accepts_loss, wall_millis)?;
     folder.keep_map(&map)?;
-    let mut machine = machine(options, protocol, &map, me.starts)?;
+    let data_id = DataId(me.data_id);
+    let mut machine = machine(options, protocol, &map, (data_id, me.starts))?;
     let wake = move || entry_point.signal.raise();
     let files = LogFiles {
         options: muesli_log::Options {
@@ -253,7 +254,7 @@ fn prepare(
     let (log, opened) = folder.open_log(files, &mut *machine, options.notice, wake)?;
     tell(&opened, options.notice);
     let inner = LoopState::new(machine, Box::new(log), most);
-    let (data_id, begun) = (DataId(me.data_id), me.begun);
+    let begun = me.begun;
     Ok(ReadyServer { inner, map, data_id, begun, begins, folder: Some(folder), fresh })
 }
 
@@ -305,12 +306,13 @@ fn machine(
     options: &ServerOptions,
     protocol: &dyn AnyProtocol,
     map: &Map,
-    incarnation: u32,
+    (data_id, incarnation): (DataId, u32),
 ) -> Result<Box<dyn AnyMachine>, ThreadsError> {
     let settings = Settings {
         hash_seed: fastrand::u64(..),
         // A group agrees on its log also where no disk keeps it.
         logging: options.durability != Durability::Memory || options.group > 1,
+        lost_disk: data_id.replaces_lost(),
         secret: options.secret.clone(),
         issuer: Some(proof::issuer(options.cluster, options.secret.as_ref())),
         parallel: muesli_threads::parallel(options.procedure_threads)?,

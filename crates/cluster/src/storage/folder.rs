@@ -22,7 +22,7 @@ use crate::spaces::error::MapError;
 use crate::spaces::map::Map;
 use crate::spaces::parts::MapParts;
 use crate::storage::small_files::{self, Format, UnfitFile};
-use crate::wire::ids::ClusterId;
+use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::progress::Reached;
 use crate::wire::protocol_name::is_same_protocol;
 
@@ -205,7 +205,7 @@ impl Folder {
         let (data_id, starts, begun) = match before {
             Some(it) if accepts_loss => (it.data_id, it.starts, wall_millis.max(it.begun + 1)),
             Some(it) => (it.data_id, it.starts, it.begun),
-            None => (fastrand::u64(1..), 0, wall_millis),
+            None => (DataId::draw(accepts_loss).0, 0, wall_millis),
         };
         let (data, program) = (formats::DATA, formats::PROGRAM.to_owned());
         let starts = starts.saturating_add(1);

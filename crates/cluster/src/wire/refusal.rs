@@ -90,12 +90,16 @@ impl Wire for Reason {
 wire_struct!(ConnectionRefusal { reason: Reason, text: String, proof: Option<Tag> });
 
 /// What a server or client is told whose data, or another server's data, are gone.
-pub(crate) fn lost(node: NodeId) -> String {
-    format!(
-        "node {} has lost its data: it was started anew without what it held in memory; \
-         start the whole cluster anew, or use a durable log",
-        node.0
-    )
+pub(crate) fn lost(node: NodeId, others_give_back: bool) -> String {
+    let remedy = match others_give_back {
+        true => {
+            "empty its folder and start it with `accept_loss = true`, and the others give it their \
+             data"
+        }
+        false => "start the whole cluster anew, or use a durable log",
+    };
+    let node = node.0;
+    format!("node {node} has lost its data: it was started anew without what it held; {remedy}")
 }
 
 /// What a server is told that was taken off the list.

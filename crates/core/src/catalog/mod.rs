@@ -397,6 +397,13 @@ impl Catalog {
         self.spaces.get(usize::from(id.0))
     }
 
+    /// This catalog as it was when there were so many spaces.
+    pub fn with_first_spaces(&self, count: usize) -> Catalog {
+        let mut earlier = self.clone();
+        earlier.spaces.truncate(count);
+        earlier
+    }
+
     /// All spaces, by their numbers.
     pub fn spaces(&self) -> &[Space] {
         &self.spaces

@@ -22,6 +22,7 @@ mod here;
 mod operation;
 mod participant;
 mod service;
+mod staleness;
 mod state_machine;
 mod without;
 
@@ -33,6 +34,7 @@ pub use here::Here;
 pub use operation::{Answer, Nesting, Operation, Put, Step};
 pub use participant::Participant;
 pub use service::{NoService, Service};
+pub use staleness::StalenessSupport;
 pub use state_machine::{LoggedRole, StateMachine};
 
 use std::fmt::Debug;
@@ -53,6 +55,9 @@ pub enum Isolation {
     StrictSerializable,
     /// Updates are serializable, and every reader sees a consistent snapshot of them.
     ExtendedUpdateSerializable,
+    /// The same, but two updates of one session that do not conflict may be seen in another order
+    /// by others.
+    ExtendedUpdateSerializableWithoutSessions,
     /// No dirty and no unrepeatable reads.
     RepeatableRead,
 }
@@ -61,8 +66,6 @@ pub enum Isolation {
 pub trait Protocol: Sized + Clone + Debug + 'static {
     /// As `--protocol` names it.
     const NAME: &'static str;
-    /// What it promises.
-    const ISOLATION: Isolation;
     /// What its roles say to each other.
     type Message: Wire + Clone + Debug + Send + 'static;
     /// What must survive a crash.
@@ -87,6 +90,8 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     const KEEPS_COPIES: bool;
     /// Whether replaced versions are kept for open transactions, which have leases on them.
     const KEEPS_OLD_VERSIONS: bool;
+    /// What it promises, with its switches so.
+    fn isolation(switches: &Self::Switches) -> Isolation;
     /// The services that live on `node`. Those that are there stay for as long as the node lives.
     fn services(switches: &Self::Switches, node: NodeId, catalog: &Catalog) -> Vec<ServiceId>;
     /// The size of a message on the wire, in bytes, for bandwidth and cost models.
@@ -111,10 +116,28 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     fn as_client(message: &Self::Message, node: NodeId) -> Option<Self::Message>;
     /// Whether the order keeps real time for transactions that ask for it
     /// ([`strict`](crate::TxnOptions::strict)). Where it does not, they are what
-    /// [`ISOLATION`](Self::ISOLATION) says.
+    /// [`isolation`](Self::isolation) says.
     fn offers_strict(switches: &Self::Switches) -> bool;
+    /// What becomes of a transaction whose client says how stale what it sees may be.
+    fn staleness(switches: &Self::Switches) -> StalenessSupport {
+        match Self::isolation(switches) {
+            Isolation::StrictSerializable => StalenessSupport::AlwaysFresh,
+            Isolation::Serializable
+            | Isolation::ExtendedUpdateSerializable
+            | Isolation::ExtendedUpdateSerializableWithoutSessions
+            | Isolation::RepeatableRead => match Self::offers_strict(switches) {
+                true => StalenessSupport::AsStrict,
+                false => StalenessSupport::Refused,
+            },
+        }
+    }
     /// Whether it has masters, which the [catalog](Catalog::masters) may put on nodes of their own.
     fn has_masters(switches: &Self::Switches) -> bool;
+    /// Whether a node whose disk is lost ([`lost_disk`](crate::options::Settings::lost_disk)) gets
+    /// its data back from others, though no group keeps it.
+    fn exchanges_members(_: &Self::Switches) -> bool {
+        false
+    }
     /// Whether a message to a repository is for every node that keeps a copy of it, and not only
     /// for the one that answers. It must be one that nothing has to be said or logged about.
     fn is_for_all(message: &Self::Message) -> bool;

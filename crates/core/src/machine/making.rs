@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{AnyMachine, Machine};
 use crate::catalog::Catalog;
-use crate::contract::{Effects, Environment, Isolation, Protocol};
+use crate::contract::{Effects, Environment, Isolation, Protocol, StalenessSupport};
 use crate::ids::NodeId;
 use crate::node::Node;
 use crate::options::Settings;
@@ -34,7 +34,7 @@ pub fn has_validators<P: Protocol>(switches: &P::Switches) -> bool {
 pub trait AnyProtocol: Debug + Send + Sync {
     /// [`Protocol::NAME`].
     fn name(&self) -> &'static str;
-    /// [`Protocol::ISOLATION`].
+    /// [`Protocol::isolation`].
     fn isolation(&self) -> Isolation;
     /// [`Protocol::TIMESTAMP_STEP`].
     fn timestamp_step(&self) -> Option<Nanos>;
@@ -44,8 +44,12 @@ pub trait AnyProtocol: Debug + Send + Sync {
     fn keeps_copies(&self) -> bool;
     /// [`Protocol::offers_strict`].
     fn offers_strict(&self) -> bool;
+    /// [`Protocol::staleness`].
+    fn staleness(&self) -> StalenessSupport;
     /// [`Protocol::has_masters`].
     fn has_masters(&self) -> bool;
+    /// [`Protocol::exchanges_members`].
+    fn exchanges_members(&self) -> bool;
     /// Whether it [has validators](has_validators), and goes by the tree of the catalog.
     fn has_validators(&self) -> bool;
     /// A message that was encoded, altered perhaps; `None`: the bytes are no message.
@@ -75,7 +79,7 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
     }
 
     fn isolation(&self) -> Isolation {
-        P::ISOLATION
+        P::isolation(&self.0)
     }
 
     fn timestamp_step(&self) -> Option<Nanos> {
@@ -94,8 +98,16 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
         P::offers_strict(&self.0)
     }
 
+    fn staleness(&self) -> StalenessSupport {
+        P::staleness(&self.0)
+    }
+
     fn has_masters(&self) -> bool {
         P::has_masters(&self.0)
+    }
+
+    fn exchanges_members(&self) -> bool {
+        P::exchanges_members(&self.0)
     }
 
     fn has_validators(&self) -> bool {

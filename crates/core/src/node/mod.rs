@@ -25,7 +25,7 @@ use crate::contract::{
 use crate::ids::{NodeId, RepositoryId, SpaceId, Timestamp, Txn};
 use crate::judgement::{Rejection, Rejections, Sender, View, ensure};
 use crate::memory::Held;
-use crate::options::Settings;
+use crate::options::{Settings, TxnOptions};
 use crate::outcome::Failure;
 use crate::positions::LogPosition;
 use crate::roles::{Address, Role, ServiceId};
@@ -223,6 +223,10 @@ impl<P: Protocol> Node<P> {
     /// Does what a client asks; see [`Coordinator::operate`].
     #[inline(always)]
     pub fn operate(&mut self, operation: Operation, effects: &mut Effects<P>) -> Step {
+        let operation = match self.bounded(operation) {
+            Ok(operation) => operation,
+            Err(failure) => return Step::Done(Err(failure)),
+        };
         let before = effects.list.len();
         let mut cx = context!(self, Role::Coordinator, effects);
         let here = Here::new(&mut self.participants);
@@ -231,6 +235,27 @@ impl<P: Protocol> Node<P> {
             self.deliver_local(effects, before);
         }
         answer
+    }
+
+    /// What is asked of the coordinator in place of a transaction that may be stale.
+    #[inline(always)]
+    fn bounded(&self, operation: Operation) -> Result<Operation, Failure> {
+        match operation {
+            Operation::Begin(options) if options.staleness.is_some() => {
+                self.bounded_options(options).map(Operation::Begin)
+            }
+            Operation::Invoke(options, call) if options.staleness.is_some() => {
+                Ok(Operation::Invoke(self.bounded_options(options)?, call))
+            }
+            other => Ok(other),
+        }
+    }
+
+    #[cold]
+    fn bounded_options(&self, options: TxnOptions) -> Result<TxnOptions, Failure> {
+        let protocol = P::NAME;
+        let options = P::staleness(&self.switches).options(options);
+        options.ok_or(Failure::Unbounded { protocol })
     }
 
     /// See [`Coordinator::peek`].

@@ -18,6 +18,7 @@
 //! * [`levels`]: parts of a running transaction that can be undone alone.
 //! * [`open`]: transactions that take operations, at a coordinator that buffers writes.
 //! * [`single_repository`]: a coordinator that asks one repository for all, and what that says.
+//! * [`watches`]: who waits for a change of what was read.
 //! * [`window`]: values by numbers that are given out in order.
 //! * [`watermark`]: the oldest snapshot that may still be read.
 
@@ -33,6 +34,7 @@ pub mod single_repository;
 pub mod spaces;
 mod transactions;
 pub mod versions;
+pub mod watches;
 pub mod window;
 
 pub use clocks::{clock, read_timestamps, vector_clock, watermark};

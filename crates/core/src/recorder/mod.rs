@@ -76,6 +76,8 @@ pub struct TxnRecord {
     pub read_only: bool,
     /// The version that its writes installed, where known.
     pub at: Option<Timestamp>,
+    /// How long before its begin everything was committed that it must see, where it may be stale.
+    pub staleness: Option<Nanos>,
 }
 
 /// Collects the transactions of one node, in chunks that never move once they are full: growing
@@ -125,7 +127,7 @@ struct Executed {
 /// for short runs.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes of a record before its operations.
-const RECORD_BYTES: usize = 57;
+const RECORD_BYTES: usize = 65;
 /// Stands for a time or version that is not there.
 const NONE: u64 = u64::MAX;
 
@@ -355,7 +357,9 @@ impl TxnRecord {
         bytes[5..9].copy_from_slice(&self.id.incarnation.to_le_bytes());
         let end = self.end.map_or(NONE, |end| end.0);
         let at = self.at.map_or(NONE, |at| at.0);
-        let words = [self.id.sequence, self.session, self.begin.0, end, at, operations as u64];
+        let (session, begin) = (self.session, self.begin.0);
+        let staleness = self.staleness.map_or(NONE, |staleness| staleness.0);
+        let words = [self.id.sequence, session, begin, end, at, staleness, operations as u64];
         for (place, word) in bytes[9..].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
@@ -370,8 +374,9 @@ impl TxnRecord {
         let (session, begin) = (from.u64(), Nanos(from.u64()));
         let mut optional = || Some(from.u64()).filter(|&word| word != NONE);
         let (end, at) = (optional().map(Nanos), optional().map(Timestamp));
-        let status = STATUSES[usize::from(head / 2)];
-        let record = TxnRecord { id, session, begin, end, status, read_only: head % 2 == 1, at };
+        let staleness = optional().map(Nanos);
+        let (status, read_only) = (STATUSES[usize::from(head / 2)], head % 2 == 1);
+        let record = TxnRecord { id, session, begin, end, status, read_only, at, staleness };
         (record, from.u64() as usize)
     }
 }
@@ -391,6 +396,7 @@ mod tests {
             status: STATUSES[number % 4],
             read_only: number.is_multiple_of(3),
             at: (number.is_multiple_of(2)).then_some(Timestamp(number as u64)),
+            staleness: (number.is_multiple_of(7)).then_some(Nanos(number as u64)),
         };
         let operations = |number: usize| {
             let key = SmallBytes::from(number.to_string().as_str());

@@ -128,6 +128,51 @@ pub enum Decision<P = Timestamp> {
     Abort(Abort),
 }
 
+/// The protocols under which a transaction may say how stale what it sees may be.
+pub const BOUNDING_PROTOCOLS: &[&str] = &[
+    "score",
+    "score-waiting",
+    "bumper",
+    "bumper-time-warping",
+    "bumper-delaying",
+    "bumper-reconciled",
+    "bumper-waiting",
+    "bumper-printed",
+    "gmu",
+    "gmu-printed",
+    "two-phase-commit",
+    "two-phase-commit-waiting",
+    "sinfonia",
+    "hierarchy",
+    "hierarchy-flat",
+    "hierarchy-flat-participant",
+    "hierarchy-flat-relay",
+    "hierarchy-printed",
+    "hierarchy-unchecked",
+    "hierarchy-flat-unchecked",
+    "hierarchy-locking",
+    "hierarchy-locking-flat",
+    "hierarchy-locking-flat-participant",
+    "hierarchy-locking-flat-relay",
+    "hierarchy-locking-unchecked",
+    "hierarchy-locking-printed",
+    "tfa",
+    "tfa-staying",
+    "alvin",
+    "alvin-fast",
+    "alvin-eus",
+    "certified-epaxos",
+    "certified-generalized",
+    "certified-m2paxos",
+    "certified-multipaxos",
+    "sharded-epaxos",
+    "sharded-generalized",
+    "sharded-m2paxos",
+    "sharded-multipaxos",
+    "sharded-pob",
+    "non-genuine-multiversioning",
+];
+
 /// What went wrong with an operation or a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
@@ -164,6 +209,10 @@ pub enum Failure {
         /// The transaction, to be asked about later.
         txn: TxnId,
     },
+    /// The transaction committed, but what its procedures gave is forgotten: a repository that did
+    /// it had not been asked by its client for longer than it keeps such.
+    #[error("the transaction committed, but what its procedures gave was not told in time")]
+    AnswerLost,
     /// A key, a value, the transaction or an answer is larger than the limit; nothing was sent.
     #[error("{what} of {size} bytes is over the limit of {limit} bytes (`{}`)", what.key())]
     TooLarge {
@@ -180,6 +229,25 @@ pub enum Failure {
     /// A read-only transaction was asked to write.
     #[error("this transaction is read-only; begin it without `read_only` to write")]
     ReadOnly,
+    /// No snapshot is at hand that is as fresh as the transaction is to see, and it is not to wait
+    /// for one; nothing was changed.
+    #[error(
+        "no snapshot is at hand that has all commits of {most_ms} ms ago; try again soon, allow \
+         for more, or let the transaction wait"
+    )]
+    NotFresh {
+        /// How stale it may be, in milliseconds.
+        most_ms: u64,
+    },
+    /// Transactions of the protocol do not keep to how stale they may be.
+    #[error(
+        "protocol `{protocol}` does not bound how stale what a transaction sees is; these do: {}",
+        BOUNDING_PROTOCOLS.join(", ")
+    )]
+    Unbounded {
+        /// The protocol.
+        protocol: &'static str,
+    },
     /// The space is unknown, or cannot do what was asked.
     #[error("{0}")]
     Space(String),

@@ -20,11 +20,16 @@ pub struct TxnOptions {
     pub strict: bool,
     /// Delayed actions are done at once, as reads and writes.
     pub eager: bool,
+    /// Where keys move to who writes them: those that it writes stay where they are.
+    pub stays: bool,
     /// Before a child of it is merged, what the transaction has read is looked at once more.
     pub validated_merges: bool,
     /// What only reads at one repository may be answered by whoever keeps a copy of that, though
     /// it be a little behind: as the database once was, and no older than the session has seen.
     pub follower_reads: bool,
+    /// How stale what it sees may be, where it only reads: it may be run on an older snapshot then,
+    /// and so be answered nearer. `None`: no staler than under its protocol always.
+    pub staleness: Option<Staleness>,
     /// The session's highest timestamp seen: the snapshot is not below it.
     pub lower_bound: Timestamp,
     /// Since when it has been tried, where it has lost to others so often that it is to be let
@@ -34,6 +39,21 @@ pub struct TxnOptions {
     pub session: u64,
     /// What it is part of, for histories.
     pub level: TxnLevel,
+}
+
+/// How stale what a read-only transaction sees may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Staleness {
+    /// It sees everything whose commit had been told to its client this long before the transaction
+    /// began, as the clock of the node that answers counts.
+    pub most: Nanos,
+    /// Whether it waits where there is no such snapshot yet; else it is refused.
+    pub waits: bool,
+}
+
+impl Staleness {
+    /// Nothing that was committed before it began may be missing.
+    pub const NONE: Staleness = Staleness { most: Nanos(0), waits: true };
 }
 
 /// What a transaction is within the one that its client asked for, as histories tell it.
@@ -109,6 +129,9 @@ pub struct Settings {
     pub hash_seed: u64,
     /// Whether records must be logged; where nothing survives a crash anyway, they are not made.
     pub logging: bool,
+    /// The node's disk is empty, and was not: what it had is gone. The number is of this memory of
+    /// it alone; under a protocol whose nodes exchange members it comes back as another member.
+    pub lost_disk: Option<u64>,
     /// Whether coordinators keep copies of repositories that live elsewhere, and answer from them
     /// [readers that any copy may answer](TxnOptions::follower_reads): all of the repository's keys
     /// are held in memory once more. Protocols without copies do as always.
@@ -150,6 +173,9 @@ pub struct Settings {
     pub pace: Pace,
     /// How many messages leave together over a link, and how long they wait for each other.
     pub batching: Batching,
+    /// The site that orders commits at the start, by its repository, under protocols that have one
+    /// leader for all sites. One that there is not stands for the last.
+    pub leader_site: u16,
 }
 
 impl Default for Settings {
@@ -161,6 +187,7 @@ impl Default for Settings {
             parallel: Parallel::default(),
             hash_seed: 0,
             logging: false,
+            lost_disk: None,
             caches: false,
             record_collected: false,
             retry_after: Nanos::from_millis(20),
@@ -179,6 +206,18 @@ impl Default for Settings {
             unsettled_total_max: 1_000_000,
             pace: Pace::default(),
             batching: Batching::default(),
+            leader_site: 0,
         }
+    }
+}
+
+impl Settings {
+    /// Sets the site of the leader, and makes the times of nodes long enough for sites between
+    /// which a message and its answer take so long at most: nothing is asked again, and nobody is
+    /// taken for dead, before an answer can be there.
+    pub fn suit_sites(&mut self, leader_site: u16, longest_round_trip: Nanos) {
+        self.leader_site = leader_site;
+        self.retry_after = self.retry_after.max(Nanos(2 * longest_round_trip.0));
+        self.in_doubt_after = self.in_doubt_after.max(Nanos(6 * longest_round_trip.0));
     }
 }

@@ -67,8 +67,10 @@ fn recorded(batch: u64) -> Recorder {
         let operations = RecordedOperations::from(&[wrote][..]);
         let (begin, at) = (Nanos(id.sequence), Timestamp(id.sequence));
         let (status, end) = (Status::Committed, Some(Nanos(id.sequence + 1)));
-        let (session, read_only) = (1, false);
-        let record = TxnRecord { id, session, begin, end, status, read_only, at: Some(at) };
+        let (session, read_only, staleness) = (1, false, None);
+        let wrote_at = Some(at);
+        let record =
+            TxnRecord { id, session, begin, end, status, read_only, at: wrote_at, staleness };
         recorder.transaction(&record, &operations);
         recorder.applied(id, at);
         recorder.executed(id, (space, &key), (at, Some(&key)), Some(&key));

@@ -228,9 +228,10 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
     }
 
     fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {
-        match self.leading {
-            Some(_) => self.inner.chains(&layout::inner(catalog)),
-            None => Vec::new(),
+        // Where others have decided more, somebody else leads, and this member is to hear of it.
+        match self.leading.is_some() && self.behind().entries == 0 {
+            true => self.inner.chains(&layout::inner(catalog)),
+            false => Vec::new(),
         }
     }
 }

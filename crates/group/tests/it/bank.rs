@@ -305,7 +305,7 @@ pub fn run<P: Protocol>(scenario: &Scenario) -> Outcome {
 
 /// Whether the history is what the protocol promises.
 pub fn holds<P: Protocol>(run: &Run) -> bool {
-    let level = match P::ISOLATION {
+    let level = match P::isolation(&P::Switches::default()) {
         Isolation::ExtendedUpdateSerializable => Level::Eus,
         _ => Level::Serializable,
     };
@@ -330,7 +330,7 @@ pub fn all_hold<P: Protocol>(seeds: Range<u64>, scenario: impl Fn(u64) -> Scenar
     for seed in seeds {
         let scenario = scenario(seed);
         let outcome = run::<P>(&scenario);
-        let isolation = P::ISOLATION;
+        let isolation = P::isolation(&P::Switches::default());
         assert!(holds::<P>(&outcome.run), "seed {seed}, {}: not {isolation:?}", scenario.plan);
         if seed % 100 == 99 {
             eprintln!("seeds up to {seed} hold");

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use muesli_core::client;
-use muesli_core::{Abort, Gave, Nanos, TxnOptions};
+use muesli_core::{Abort, Gave, Nanos, Staleness, TxnOptions};
 
 use crate::bodies::timeout::{Timeout, WithTimeout};
 use crate::database::handle::Db;
@@ -53,7 +53,7 @@ impl Db {
             match self.attempt(body, how).await {
                 Ok(done) => {
                     if let Some(choosing) = choosing {
-                        choosing.committed(made.count());
+                        choosing.committed();
                     }
                     return Ok(done);
                 }
@@ -63,6 +63,7 @@ impl Db {
                         choosing.sleeps();
                     }
                     self.after_stop(stopped, &mut made, &timeout).await?;
+                    choosing.map_or(Ok(()), |it| it.begin_attempt())?;
                 }
             }
         }
@@ -95,6 +96,7 @@ impl Db {
                 }
                 made.count = 0; // Nobody was in the way.
                 made.forget_losses();
+                made.sees_change = true;
                 return Ok(timeout.check()?);
             }
             Stopped::Database(error) => return Err(error.into()),
@@ -129,9 +131,14 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let AttemptOptions { timeout, fate, eager, asks, watches, tried_since, choosing } = how;
+        let AttemptOptions { timeout, fate, eager, asks, watches, sees_change, .. } = how;
+        let AttemptOptions { tried_since, choosing, .. } = how;
         let database = self.inner.database;
-        let options = || TxnOptions { eager, tried_since, ..self.txn_options() };
+        let options = || {
+            let options = TxnOptions { eager, tried_since, ..self.txn_options() };
+            let fresh = options.staleness.map(|it| if sees_change { Staleness::NONE } else { it });
+            TxnOptions { staleness: fresh, ..options }
+        };
         self.arrive();
         let mut begun = client::with(database, |engine| {
             (!engine.should_yield()).then(|| engine.begin(options()))
@@ -265,6 +272,8 @@ pub(crate) struct AttemptOptions<'a> {
     pub asks: bool,
     /// One that asks for a [`retry`](Tx::retry) waits until something that it has read has changed.
     pub watches: bool,
+    /// It waited for a change, and is to see that, though it may be stale otherwise.
+    pub sees_change: bool,
     /// As in [`TxnOptions`].
     pub tried_since: Nanos,
     /// How its children are run, where that is chosen.
@@ -281,6 +290,8 @@ pub(crate) struct Attempts {
     eager: bool,
     /// A [`retry`](Tx::retry) waits until something that was read has changed; else for a while.
     watches: bool,
+    /// One of them waited for a change.
+    sees_change: bool,
     /// Since when it has lost to others; zero: it has not.
     lost_since: Nanos,
 }
@@ -289,10 +300,10 @@ impl Attempts {
     /// How the next one is made.
     pub fn next<'a>(&mut self, timeout: &'a Timeout) -> AttemptOptions<'a> {
         self.count += 1;
-        let (eager, watches) = (self.eager, self.watches);
+        let (eager, watches, sees_change) = (self.eager, self.watches, self.sees_change);
         let tried_since = if self.losses >= LOSSES_MOST { self.lost_since } else { Nanos(0) };
         let (fate, asks, choosing) = (None, false, None);
-        AttemptOptions { timeout, fate, eager, asks, watches, tried_since, choosing }
+        AttemptOptions { timeout, fate, eager, asks, watches, sees_change, tried_since, choosing }
     }
 
     /// Somebody is in the way who holds an abstract lock: to be let through is of no use, and would

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use muesli_core::client::Task;
 use muesli_core::{
-    Abort, Catalog, LevelRole, Procedures, SpaceOptions, Timestamp, Traffic, TxnLevel, TxnOptions,
+    Abort, Catalog, LevelRole, Nanos, Procedures, SpaceOptions, Staleness, Timestamp, Traffic,
+    TxnLevel, TxnOptions,
 };
 
 use crate::data::space::Origin;
@@ -111,6 +112,8 @@ pub(crate) type Job = Box<dyn FnOnce() -> Task + Send>;
 struct Session {
     id: u64,
     context: Arc<CausalContext>,
+    /// The largest timestamp that this session was told of itself.
+    own: AtomicU64,
     orphans: Orphans,
 }
 
@@ -178,8 +181,10 @@ impl Db {
         timeout: Duration,
         context: Arc<CausalContext>,
     ) -> Db {
+        // A session begins with all that its context was told.
+        let own = AtomicU64::new(context.seen());
         let id = inner.sessions.fetch_add(1, Ordering::Relaxed) + 1;
-        let session = Arc::new(Session { id, context, orphans: Orphans::default() });
+        let session = Arc::new(Session { id, context, own, orphans: Orphans::default() });
         Db { inner, session, options, timeout, choice: None, checkpoints: false }
     }
 
@@ -230,11 +235,65 @@ impl Db {
         Db { options: TxnOptions { read_only: true, ..self.options }, ..self.clone() }
     }
 
+    /// The same session, whose transactions only read, and may see the database as it was: each
+    /// sees everything whose commit had been told to its client `most` before it began. Where that
+    /// is on hand, it is answered near: under protocols that keep all data at several sites, by its
+    /// own site alone, without asking another one. Where it is not, the transaction waits until it
+    /// is. What a session was told itself is never missing in what it sees, whatever the bound;
+    /// what was told to other sessions, also those that [share](Self::session) what they are told,
+    /// may be.
+    ///
+    /// Times are those of the clock of the node that answers. A bound of more than a minute counts
+    /// as a minute. Protocols whose transactions see everything anyway do as always; under others
+    /// it is run as a [strict](Self::strict) one, or refused with [`Error::Unbounded`], which names
+    /// those that do neither.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), muesli::Error> {
+    /// use std::time::Duration;
+    ///
+    /// use muesli::{Db, Options, SpaceOptions};
+    ///
+    /// let options = Options { protocol: "alvin".to_owned(), ..Options::default() };
+    /// let db = Db::open(options.space("stock", SpaceOptions::default()))?;
+    /// let stock = db.space("stock")?;
+    /// db.blocking().transact(async move |tx| tx.put(stock, "apples", "7").await)?;
+    ///
+    /// let window = db.at_most_stale(Duration::from_millis(500));
+    /// let apples = window.blocking().transact(async move |tx| tx.get(stock, "apples").await)?;
+    /// assert_eq!(apples.unwrap().as_slice(), b"7"); // The session has put them there itself.
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`Error::Unbounded`]: crate::Error::Unbounded
+    pub fn at_most_stale(&self, most: Duration) -> Db {
+        let most = Nanos(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
+        let staleness =
+            Some(Staleness { most, ..self.options.staleness.unwrap_or(Staleness::NONE) });
+        Db { options: TxnOptions { read_only: true, staleness, ..self.options }, ..self.clone() }
+    }
+
+    /// The same session, whose transactions that are [to be so fresh](Self::at_most_stale) and come
+    /// where there is no such snapshot do not wait for it: they fail with
+    /// [`Error::NotFresh`](crate::Error::NotFresh). Others do as always.
+    pub fn refusing_stale(&self) -> Db {
+        let staleness = self.options.staleness.map(|it| Staleness { waits: false, ..it });
+        Db { options: TxnOptions { staleness, ..self.options }, ..self.clone() }
+    }
+
     /// The same session, whose transactions look at all that they have read before a
     /// [child](crate::Tx::nested) of them is merged: what has changed by then is run again at once.
     /// Protocols of which snapshots cannot move merge without.
     pub fn validating_merges(&self) -> Db {
         Db { options: TxnOptions { validated_merges: true, ..self.options }, ..self.clone() }
+    }
+
+    /// The same session, whose writes leave objects where they are, under protocols that move what
+    /// is written to who writes it (`tfa`): for who writes once what others use, as a program does
+    /// that loads data. What is new goes to its place by its key.
+    pub fn staying(&self) -> Db {
+        Db { options: TxnOptions { stays: true, ..self.options }, ..self.clone() }
     }
 
     /// The same session, with strictly serializable transactions: those that only read are
@@ -293,7 +352,11 @@ impl Db {
     }
 
     pub(crate) fn txn_options(&self) -> TxnOptions {
-        let lower_bound = Timestamp(self.session.context.seen());
+        let seen = match self.options.staleness {
+            Some(_) => self.session.own.load(Ordering::Relaxed),
+            None => self.session.context.seen(),
+        };
+        let lower_bound = Timestamp(seen);
         TxnOptions { lower_bound, session: self.session.id, ..self.options }
     }
 
@@ -327,6 +390,9 @@ impl Db {
 
     pub(crate) fn see(&self, at: Timestamp) {
         self.session.context.see(at.0);
+        if at.0 > self.session.own.load(Ordering::Relaxed) {
+            self.session.own.fetch_max(at.0, Ordering::Relaxed);
+        }
     }
 
     /// Why a delayed action could not be left to its turn, the last time that

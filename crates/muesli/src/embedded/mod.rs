@@ -3,12 +3,14 @@
 //! A loop is a node: it has a coordinator and the repositories dealt to it, and nothing of it is
 //! shared. Loops talk through bounded rings, one per direction and pair. A turn takes what came
 //! in, polls the tasks that are ready, and publishes what goes out; a loop without work looks
-//! around for a moment and then sleeps until it is woken.
+//! around for a moment and then sleeps until it is woken. Where loops are to be far from each other
+//! ([`Options::sites`]), what comes is held until it would have arrived (`delayed_messages`).
 //!
 //! Tasks are clients, and transaction bodies shipped from other threads. While the loop polls
 //! one, its engine is *here*, and an operation on data of this loop is a function call.
 
 mod closing;
+mod delayed_messages;
 mod executor;
 pub(crate) mod protocols;
 mod ring;
@@ -23,7 +25,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_queue::ArrayQueue;
 use muesli_core::machine::has_validators;
-use muesli_core::{Catalog, NodeId, Parallel, Protocol, Recorder, Settings};
+use muesli_core::{Catalog, Nanos, NodeId, Parallel, Protocol, Recorder, Settings};
 use muesli_protocols::Choice;
 
 use crate::database::handle::{Db, Job, LoopDriver, next_database};
@@ -166,7 +168,7 @@ fn start<P: Protocol>(
     switches: &P::Switches,
 ) -> Db {
     let database = next_database();
-    let settings = Settings {
+    let mut settings = Settings {
         limits: options.limits,
         actions: options.actions.clone(),
         procedures: options.procedures.clone(),
@@ -176,6 +178,10 @@ fn start<P: Protocol>(
         ..Settings::default()
     };
     let loops = parallel.len();
+    let serving = loops - options.masters - options.validator_loops;
+    if let Some(sites) = &options.sites {
+        sites.prepare(&mut settings);
+    }
     let inboxes: Arc<[LoopInbox]> = (0..loops)
         .map(|_| LoopInbox {
             jobs: ArrayQueue::new(JOBS_MAX),
@@ -198,6 +204,10 @@ fn start<P: Protocol>(
             settings: Arc::new(Settings { parallel, ..settings.clone() }),
             switches: switches.clone(),
             links,
+            delays: options
+                .sites
+                .as_ref()
+                .map_or_else(|| vec![Nanos(0); loops], |sites| sites.delays_to(at, loops, serving)),
             inboxes: inboxes.clone(),
             closing: closing.clone(),
             close_within: options.close_within,
@@ -216,7 +226,6 @@ fn start<P: Protocol>(
         let thread = std::thread::Builder::new().name(name).spawn(run);
         threads.push(thread.expect("the system has a thread for each loop"));
     }
-    let serving = loops - options.masters - options.validator_loops;
     let driver = Loops { serving, inboxes, closing, threads: Mutex::new(threads) };
     let db = Db::of_process(
         database,

@@ -8,11 +8,12 @@ use std::time::Duration;
 use muesli_core::client::{self, Engine};
 use muesli_core::operations::SLICE;
 use muesli_core::{
-    Catalog, Effects, Environment, Nanos, Node, NodeId, Protocol, Recorder, Settings,
+    Catalog, Effects, Envelope, Environment, Nanos, Node, NodeId, Protocol, Recorder, Settings,
 };
 
 use super::LoopInbox;
 use super::closing::{Closing, ClosingState, Undone};
+use super::delayed_messages::DelayedMessages;
 use super::executor::{Executor, drop_task};
 use super::ring::RingLinks;
 use super::state::{EmbeddedEngine, LoopState};
@@ -39,6 +40,8 @@ pub(super) struct LoopPlan<P: Protocol> {
     pub settings: Arc<Settings>,
     pub switches: P::Switches,
     pub links: RingLinks<P>,
+    /// How far each loop is away.
+    pub delays: Vec<Nanos>,
     pub inboxes: Arc<[LoopInbox]>,
     pub closing: Arc<Closing>,
     pub close_within: Duration,
@@ -54,6 +57,7 @@ pub(super) struct Loop<P: Protocol> {
     state: Rc<EmbeddedEngine<P>>,
     executor: Executor,
     links: RingLinks<P>,
+    delayed: DelayedMessages<Envelope<P::Message>>,
     inboxes: Arc<[LoopInbox]>,
     at: usize,
     closing: Arc<Closing>,
@@ -79,6 +83,7 @@ impl<P: Protocol> Loop<P> {
             state: Rc::new(EmbeddedEngine::new(database, inner, signal, clock, origin, history)),
             executor,
             links: plan.links,
+            delayed: DelayedMessages::new(&plan.delays),
             inboxes: plan.inboxes,
             at: plan.at,
             closing: plan.closing,
@@ -152,6 +157,7 @@ impl<P: Protocol> Loop<P> {
         let (unfinished, in_doubt) = machine.node.unfinished();
         let waits = machine.has_left_over() || outside.out.iter().any(|out| !out.is_empty());
         let busy = busy || waits || self.executor.has_ready() || self.has_messages();
+        let busy = busy || !self.delayed.is_empty();
         Undone { unfinished, in_doubt, busy }
     }
 
@@ -219,7 +225,8 @@ impl<P: Protocol> Loop<P> {
         for from in 0..self.links.from.len() {
             for _ in 0..MESSAGES_PER_TICK {
                 let link = self.links.from[from].as_mut();
-                let Some(envelope) = link.and_then(|link| link.pop().ok()) else { break };
+                let taken = link.and_then(|link| self.delayed.take(from, link, now));
+                let Some(envelope) = taken else { break };
                 busy = true;
                 inner.machine.node.deliver(envelope, &mut inner.machine.effects);
                 inner.perform();
@@ -275,7 +282,10 @@ impl<P: Protocol> Loop<P> {
     }
 
     fn sleep(&mut self, now: Nanos) {
-        let next = self.state.inner.borrow().next();
+        if cfg!(debug_assertions) {
+            self.delayed.assert_invariants();
+        }
+        let next = self.state.inner.borrow().next().into_iter().chain(self.delayed.next()).min();
         let at_most = next.map(|at| Duration::from_nanos((at - now).0));
         let (inbox, links, executor) = (&self.inboxes[self.at], &self.links, &self.executor);
         let (closing, backlog) = (&self.closing, self.backlog() > 0);

@@ -14,6 +14,7 @@
 mod policy;
 mod running;
 mod took;
+mod watch;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -50,12 +51,13 @@ const DECISIONS_KEPT: usize = 32;
 /// What is known of the transactions of one place of a program, and the nesting model that is best
 /// for them. Clones are one: all tasks of a process that run these transactions share it.
 ///
-/// After 32 transactions the models are tried in turn, three to eight times, in slots in which
-/// about 32 transactions end. The one with which they take the least time is kept for 32 times as
-/// long as that was tried, up to 512 times where later comparisons say the same; it is tried again
-/// when the time has changed by 30 %. So the warm-up is some 800 transactions at most, and
-/// comparisons are 3 % of all later ones. Processes whose clocks began at the same time try the
-/// same model at the same time.
+/// After eight transactions the models are tried in turn, in slots that are as long as 16 attempts
+/// or up to four times as long, until one is faster than the others and that is no chance, or 200
+/// transactions have committed with each. The one with which they take the least time is kept for
+/// 32 times as long as that was tried, up to 512 times where later comparisons say the same; all
+/// are tried again when the time has changed by 30 %. So the warm-up is some 700 transactions at
+/// most, often a hundred, and comparisons are 3 % of all later ones. Processes whose clocks began
+/// at the same time, and whose transactions take about as long, try the same at the same time.
 ///
 /// ```
 /// use muesli::nesting_choice::NestingChoice;

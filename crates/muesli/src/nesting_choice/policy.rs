@@ -8,15 +8,19 @@
 //! kept for many times as long. Another comparison comes when that time has changed, and after a
 //! while in any case, which grows with each comparison that says the same.
 //!
-//! Slots, and not single transactions, are compared: all that run in a slot have the same model,
-//! and slots are counted from the clock's zero, so those of several tasks and of several nodes with
-//! one clock are the same. Transactions of two models beside each other would say which one wins
-//! against the other, which is something else: closed children get through between flat
-//! transactions, and are in each other's way when there is nothing else.
+//! Slots, and not single transactions, are compared: all attempts that begin in a slot have the
+//! same model, and slots are counted from the clock's zero and have one of few lengths, so those
+//! of several tasks and of several nodes with one clock are the same. Transactions of two models
+//! beside each other would say which one wins against the other, which is something else: closed
+//! children get through between flat transactions, and are in each other's way when there is
+//! nothing else.
 //!
 //! The time of a slot is the time that transactions ran in it, all together, over how many ended
 //! well (Little's law). So those count too that get nowhere, and it does not matter whether clients
 //! wait for each other's ends or come at their own times.
+//!
+//! Open children must gain a tenth. Their locks are in the way of other places, and other nodes,
+//! that have chosen otherwise and must look at them; what these lose is in nobody's slots.
 //!
 //! What is chosen depends on when transactions begin and end: nothing is drawn.
 
@@ -24,28 +28,31 @@ use muesli_core::Nanos;
 
 use super::NestingModel;
 use super::took::{TimeSlot, Took};
+use super::watch::ChangeWatch;
 
-/// So many transactions are not compared: what they find is not warm yet. A slot is about as long
-/// as they take, and as so many take one after the other.
-const WARM_UP: u64 = 32;
-const ONE_BY_ONE: u64 = 8;
+/// So many transactions are not compared: what they find is not warm yet.
+const WARM_UP: u64 = 8;
+/// A slot is as long as so many attempts take one after the other, or up to four times as long.
+const ATTEMPTS: u64 = 16;
 /// Slots are 2 to this power of nanoseconds long at least (a millisecond), and at most (a minute).
 const SLOT_POWERS: std::ops::RangeInclusive<u32> = 20..=36;
 /// Of a slot the first part of so many is not counted: transactions of the one before still run.
 const SETTLING: u64 = 4;
-/// A comparison has at least so many slots of each model, and at most so many.
-const ROUNDS: std::ops::RangeInclusive<u64> = 3..=8;
+/// A comparison has at least so many slots of each model, and it is enough if so many transactions
+/// have committed with each.
+const ROUNDS: u64 = 2;
+const ENOUGH: u64 = 200;
+/// A model goes that is slower than the fastest one by more than this, and no chance; open children
+/// must gain more.
+const CLOSE: f64 = 0.03;
+const WORTH_LOCKS: f64 = 0.1;
 /// A choice is kept for so many times the length of its comparison, at first and at most.
 const KEEP: std::ops::RangeInclusive<u64> = 32..=512;
 /// It ends at a multiple of so many slots, on all nodes alike.
 const KEEP_SLOTS: u64 = 128;
-/// So many slots are compared with the first ones while a choice is kept.
-const LOOK: u64 = 8;
-/// The time has changed where it differs by this share, so many times in a row.
-const CHANGE: f64 = 0.3;
-const CHANGES: u32 = 2;
-/// After a comparison at least so many times its length passes before a change is looked for.
-const REST: u64 = 4;
+/// After a comparison so many times its length passes before a change is looked for, at first and
+/// at most: twice as many each time that a change led to the same choice.
+const REST: std::ops::RangeInclusive<u64> = 1..=16;
 /// After so many slots in which none begins or ends, the time until one does is part of no slot.
 const IDLE: u64 = 64;
 
@@ -65,8 +72,32 @@ pub enum ComparisonCause {
 pub(super) struct Tried {
     pub model: NestingModel,
     pub took: Took,
+    watch: ChangeWatch,
     /// It is slower than another one.
     is_out: bool,
+}
+
+/// The one with which transactions take the least time.
+fn fastest<'a>(tried: impl Iterator<Item = &'a Tried>) -> Tried {
+    let least = tried.min_by(|a, b| a.took.mean().total_cmp(&b.took.mean()));
+    *least.expect("one stays")
+}
+
+impl Tried {
+    fn new(model: NestingModel) -> Tried {
+        Tried { model, took: Took::default(), watch: ChangeWatch::default(), is_out: false }
+    }
+
+    /// Whether it has no locks and the fastest one has: those of open children are in the way of
+    /// places that have chosen otherwise, and the time of who has them does not tell of it.
+    fn is_less_in_the_way_than(&self, fastest: &Tried) -> bool {
+        fastest.model == NestingModel::Open && self.model != NestingModel::Open
+    }
+
+    /// Whether it may be chosen in place of the fastest one, whose locks are not worth it.
+    fn may_replace(&self, fastest: &Tried) -> bool {
+        self.is_less_in_the_way_than(fastest) && self.took.may_be_within(&fastest.took, WORTH_LOCKS)
+    }
 }
 
 #[derive(Debug)]
@@ -76,7 +107,7 @@ enum ChoicePhase {
     /// The models have their slots in turn.
     Comparing { cause: ComparisonCause, slots: u64 },
     /// A model is kept until then; a change is looked for from this moment on.
-    Kept { until: u64, looks_from: u64, first: Took, latest: Took, changes: u32 },
+    Kept { until: u64, looks_from: u64, watch: ChangeWatch },
 }
 
 /// A decision, with what it was made from.
@@ -101,6 +132,8 @@ pub(super) struct ChoicePolicy {
     model: NestingModel,
     /// As many times its comparison the next choice is kept.
     keep: u64,
+    /// As many times its comparison no change is looked for after it.
+    rest: u64,
     /// The length of a slot.
     length: u64,
     slot: TimeSlot,
@@ -117,13 +150,12 @@ impl ChoicePolicy {
     /// # Panics
     /// If there are none.
     pub fn new(models: &[NestingModel], now: Nanos) -> ChoicePolicy {
-        let tried =
-            models.iter().map(|&model| Tried { model, took: Took::default(), is_out: false });
         ChoicePolicy {
-            tried: tried.collect(),
+            tried: models.iter().map(|model| Tried::new(*model)).collect(),
             phase: ChoicePhase::WarmUp,
             model: models[0],
             keep: *KEEP.start(),
+            rest: *REST.start(),
             length: 0,
             slot: TimeSlot::default(),
             at: now.0,
@@ -149,34 +181,34 @@ impl ChoicePolicy {
         Nanos(self.at)
     }
 
-    /// The model of a transaction that begins.
+    /// A transaction begins: the model of its first attempt.
     pub fn begin(&mut self, now: Nanos) -> NestingModel {
         self.pass(now.0);
         (self.running, self.begun) = (self.running + 1, self.begun + 1);
+        self.attempt(now)
+    }
+
+    /// Another attempt of one that runs begins: its model. (A transaction that kept the model it
+    /// began with would be tried with it in slots of others, for as long as it gets nowhere.)
+    pub fn attempt(&mut self, now: Nanos) -> NestingModel {
+        self.pass(now.0);
+        self.slot.attempts += 1;
         match self.phase {
             ChoicePhase::Comparing { .. } => self.model_of_slot(),
             ChoicePhase::WarmUp | ChoicePhase::Kept { .. } => self.model,
         }
     }
 
-    /// A transaction has ended: committed after so many attempts, or not.
-    pub fn ended(&mut self, now: Nanos, attempts: Option<u32>) {
+    /// A transaction has ended.
+    pub fn ended(&mut self, now: Nanos, is_committed: bool) {
         self.pass(now.0);
         self.running = self.running.saturating_sub(1);
-        if let Some(attempts) = attempts {
-            self.slot.committed += 1;
-            self.slot.attempts += u64::from(attempts);
-        }
+        self.slot.committed += u64::from(is_committed);
         if matches!(self.phase, ChoicePhase::WarmUp)
             && self.tried.len() > 1
             && self.slot.committed >= WARM_UP
         {
-            let took = self.slot.busy / self.slot.committed;
-            let concurrent = self.slot.busy / self.running.max(1);
-            let least = concurrent.max(ONE_BY_ONE * took).max(1);
-            let power =
-                (u64::BITS - least.leading_zeros()).clamp(*SLOT_POWERS.start(), *SLOT_POWERS.end());
-            self.length = 1 << power;
+            self.length = slot_length(self.slot.busy / self.slot.attempts.max(1));
             self.try_all(ComparisonCause::First);
         }
     }
@@ -230,28 +262,22 @@ impl ChoicePolicy {
             ChoicePhase::WarmUp => {}
             ChoicePhase::Comparing { slots, .. } => {
                 *slots += 1;
-                if !self.tried[place].is_out {
-                    self.tried[place].took.add(&slot);
+                let tried = &mut self.tried[place];
+                if !tried.is_out {
+                    tried.took.add(&slot);
+                    if tried.watch.add(&slot) {
+                        return self.try_all(ComparisonCause::Change);
+                    }
                 }
                 if place + 1 == self.tried.len() {
                     self.judge();
                 }
             }
-            ChoicePhase::Kept { until, looks_from, first, latest, changes } => {
+            ChoicePhase::Kept { until, looks_from, watch } => {
                 if self.at >= *until {
-                    return self.try_all(ComparisonCause::Due);
-                }
-                if first.slots() < LOOK {
-                    return first.add(&slot);
-                }
-                latest.add(&slot);
-                if latest.slots() == LOOK {
-                    let latest = std::mem::take(latest);
-                    let is_changed = latest.differs_from(first, CHANGE);
-                    *changes = if is_changed { *changes + 1 } else { 0 };
-                    if *changes >= CHANGES && self.at >= *looks_from {
-                        self.try_all(ComparisonCause::Change);
-                    }
+                    self.try_all(ComparisonCause::Due);
+                } else if watch.add(&slot) && self.at >= *looks_from {
+                    self.try_all(ComparisonCause::Change);
                 }
             }
         }
@@ -266,7 +292,7 @@ impl ChoicePolicy {
 
     fn try_all(&mut self, cause: ComparisonCause) {
         for tried in &mut self.tried {
-            (tried.took, tried.is_out) = (Took::default(), false);
+            *tried = Tried::new(tried.model);
         }
         (self.phase, self.slot) = (ChoicePhase::Comparing { cause, slots: 0 }, TimeSlot::default());
         self.assert_invariants();
@@ -274,36 +300,48 @@ impl ChoicePolicy {
 
     /// All had their turns in a comparison.
     fn judge(&mut self) {
-        let ChoicePhase::Comparing { cause, slots } = self.phase else { return };
+        let ChoicePhase::Comparing { cause, slots, .. } = self.phase else { return };
         let staying = || self.tried.iter().filter(|it| !it.is_out);
         let least = staying().map(|it| it.took.slots()).min().unwrap_or(0);
-        if least < *ROUNDS.start() {
+        if least < ROUNDS {
             return;
         }
-        let means = staying().map(|it| it.took);
-        let best = means.min_by(|a, b| a.mean().total_cmp(&b.mean())).expect("one stays");
+        let fastest = fastest(staying());
         for tried in &mut self.tried {
-            tried.is_out |= tried.took.is_slower_than(&best);
+            let share = if tried.is_less_in_the_way_than(&fastest) { WORTH_LOCKS } else { CLOSE };
+            tried.is_out |= tried.took.is_slower_than(&fastest.took, share);
         }
         let left: Vec<&Tried> = self.tried.iter().filter(|it| !it.is_out).collect();
-        if left.len() > 1 && least < *ROUNDS.end() {
+        let is_enough = left.iter().all(|it| it.took.committed >= ENOUGH);
+        if left.len() > 1 && !is_enough {
+            // Attempts may take another time than those by which the slots got their length.
+            let attempt = left.iter().map(|it| it.took.attempt()).min();
+            self.length = slot_length(attempt.expect("one stays"));
             return;
         }
+        let lockless: Vec<&Tried> =
+            left.iter().copied().filter(|it| it.may_replace(&fastest)).collect();
+        let (best, left) = match lockless.is_empty() {
+            true => (fastest, left),
+            false => (self::fastest(lockless.iter().copied()), lockless),
+        };
         let close: Vec<NestingModel> =
-            left.iter().filter(|it| it.took.is_close_to(&best)).map(|it| it.model).collect();
+            left.iter().filter(|it| it.took.is_close_to(&best.took)).map(|it| it.model).collect();
         let stays = cause != ComparisonCause::First && close.contains(&self.model);
         let model = if stays { self.model } else { close[0] };
-        let is_same = cause == ComparisonCause::Due && model == self.model;
-        self.keep = if is_same { (2 * self.keep).min(*KEEP.end()) } else { *KEEP.start() };
+        let (is_same, first) = (model == self.model, (*KEEP.start(), *REST.start()));
+        (self.keep, self.rest) = match cause {
+            ComparisonCause::Due if is_same => ((2 * self.keep).min(*KEEP.end()), self.rest),
+            ComparisonCause::Change if is_same => (first.0, (2 * self.rest).min(*REST.end())),
+            _ => first,
+        };
         self.model = model;
         let unit = KEEP_SLOTS * self.length;
         let kept = self.at + slots * self.length * self.keep;
         self.phase = ChoicePhase::Kept {
             until: kept.div_ceil(unit) * unit,
-            looks_from: self.at + REST * slots * self.length,
-            first: Took::default(),
-            latest: Took::default(),
-            changes: 0,
+            looks_from: self.at + slots * self.length * self.rest,
+            watch: ChangeWatch::default(),
         };
         let (tried, begun) = (self.tried.clone(), self.begun);
         self.decided = Some(Decided { cause, model, tried, begun });
@@ -311,151 +349,13 @@ impl ChoicePolicy {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FLAT: NestingModel = NestingModel::Flat;
-    const CLOSED: NestingModel = NestingModel::Closed;
-    const OPEN: NestingModel = NestingModel::Open;
-
-    /// Some clients in a closed loop, whose transactions take so long, more or less.
-    struct Loop {
-        policy: ChoicePolicy,
-        now: u64,
-        /// When who ends.
-        ends: Vec<u64>,
-        number: u64,
-    }
-
-    impl Loop {
-        fn new(models: &[NestingModel]) -> Loop {
-            let policy = ChoicePolicy::new(models, Nanos(0));
-            Loop { policy, now: 0, ends: vec![0; 4], number: 0 }
-        }
-
-        /// How long so many transactions took, together.
-        fn run(&mut self, many: u64, took: impl Fn(NestingModel) -> u64) -> u64 {
-            let from = self.now;
-            for _ in 0..many {
-                let client = (0..self.ends.len()).min_by_key(|it| self.ends[*it]).unwrap();
-                self.now = self.ends[client];
-                if self.number >= self.ends.len() as u64 {
-                    self.policy.ended(Nanos(self.now), Some(1));
-                }
-                let model = self.policy.begin(Nanos(self.now));
-                self.number += 1;
-                // From half as long to one and a half times.
-                let drawn = self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-                self.ends[client] = self.now + took(model) * (512 + drawn) / 1_024;
-            }
-            self.now - from
-        }
-    }
-
-    fn fixed(flat: u64, closed: u64, open: u64) -> impl Fn(NestingModel) -> u64 {
-        move |model| match model {
-            FLAT => flat,
-            CLOSED => closed,
-            OPEN => open,
-        }
-    }
-
-    const MICROS: u64 = 1_000;
-
-    /// How long so many transactions would take if all took so long.
-    fn least(many: u64, took: u64) -> f64 {
-        (many * took) as f64 / 4.0
-    }
-
-    #[test]
-    fn the_fastest_is_chosen_and_comparing_costs_little() {
-        for costs in [[100, 130, 250], [150, 100, 140], [200, 180, 100], [1_000, 500, 100]] {
-            let [flat, closed, open] = costs.map(|it| it * MICROS);
-            let mut clients = Loop::new(&[FLAT, CLOSED, OPEN]);
-            clients.run(3_000, fixed(flat, closed, open));
-            let best = costs.map(|it| it * MICROS).into_iter().min().unwrap();
-            let chosen = clients.policy.chosen().map(fixed(flat, closed, open));
-            assert_eq!(chosen, Some(best), "{costs:?}");
-            let all = clients.run(100_000, fixed(flat, closed, open));
-            assert!(all as f64 <= 1.05 * least(100_000, best), "{costs:?}: {all}");
-        }
-    }
-
-    #[test]
-    fn what_makes_no_difference_is_left_simple() {
-        let mut clients = Loop::new(&[FLAT, CLOSED]);
-        clients.run(3_000, fixed(100 * MICROS, 100 * MICROS, 0));
-        assert_eq!(clients.policy.chosen(), Some(FLAT));
-    }
-
-    #[test]
-    fn a_change_is_followed() {
-        let mut clients = Loop::new(&[FLAT, CLOSED]);
-        clients.run(10_000, fixed(100 * MICROS, 150 * MICROS, 0));
-        assert_eq!(clients.policy.chosen(), Some(FLAT));
-        clients.run(10_000, fixed(300 * MICROS, 150 * MICROS, 0));
-        assert_eq!(clients.policy.chosen(), Some(CLOSED));
-        let all = clients.run(100_000, fixed(300 * MICROS, 150 * MICROS, 0));
-        assert!(all as f64 <= 1.05 * least(100_000, 150 * MICROS), "{all}");
-    }
-
-    #[test]
-    fn with_one_model_nothing_is_tried() {
-        let mut clients = Loop::new(&[OPEN]);
-        clients.run(1_000, fixed(1, 1, 1));
-        assert_eq!(clients.policy.chosen(), Some(OPEN));
-    }
-
-    #[test]
-    fn nodes_with_one_clock_try_the_same_at_the_same_time() {
-        let mut nodes = [0, 1].map(|_| Loop::new(&[FLAT, CLOSED, OPEN]));
-        let took = fixed(200 * MICROS, 100 * MICROS, 300 * MICROS);
-        nodes[1].run(500, &took);
-        while nodes[0].now < nodes[1].now {
-            nodes[0].run(1, &took);
-        }
-        let (mut same, mut tries) = (0, 0);
-        while tries < 200 && nodes.iter().all(|it| it.policy.chosen().is_none()) {
-            let models = nodes.each_ref().map(|it| it.policy.model_of_slot());
-            same += u32::from(models[0] == models[1]);
-            tries += 1;
-            let behind = usize::from(nodes[1].now < nodes[0].now);
-            nodes[behind].run(1, &took);
-        }
-        assert!(tries > 50 && same * 10 > tries * 9, "{same} of {tries}");
-    }
-
-    #[test]
-    fn long_pauses_are_no_part_of_any_slot() {
-        let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0));
-        let mut now = 0;
-        for _ in 0..200 {
-            policy.begin(Nanos(now));
-            policy.ended(Nanos(now + 1_000), Some(1));
-            now += 3_600_000_000_000;
-        }
-        assert!(policy.slot.busy <= 1_000, "{:?}", policy.slot);
-        assert!(policy.at + policy.length * IDLE < now);
-        // One that runs for a year is no more work than one that runs for a minute.
-        policy.begin(Nanos(now));
-        policy.ended(Nanos(now + 365 * 24 * 3_600_000_000_000), Some(1));
-        assert!(policy.slot.busy <= policy.length);
-    }
-
-    #[test]
-    fn the_same_transactions_lead_to_the_same_choices() {
-        let decisions = || {
-            let mut clients = Loop::new(&[FLAT, CLOSED, OPEN]);
-            let mut decided = Vec::new();
-            for _ in 0..20_000 {
-                clients.run(1, fixed(120 * MICROS, 100 * MICROS, 110 * MICROS));
-                let decision = clients.policy.take_decided();
-                decided.extend(decision.map(|it| (it.begun, it.model, it.cause)));
-            }
-            decided
-        };
-        assert!(!decisions().is_empty());
-        assert_eq!(decisions(), decisions());
-    }
+/// How long a slot is where an attempt takes so long: a power of four, so that nodes and places
+/// with much the same transactions have the same slots.
+fn slot_length(attempt: u64) -> u64 {
+    let power = u64::BITS - ATTEMPTS.saturating_mul(attempt).max(1).leading_zeros();
+    1 << power.next_multiple_of(2).clamp(*SLOT_POWERS.start(), *SLOT_POWERS.end())
 }
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;

@@ -22,10 +22,16 @@ impl ChoiceState {
         model
     }
 
-    fn ended(&mut self, now: Option<Nanos>, attempts: Option<u32>) {
+    fn attempt(&mut self, now: Nanos) -> Option<NestingModel> {
+        let model = self.policy.as_mut()?.attempt(now);
+        self.note_decision();
+        Some(model)
+    }
+
+    fn ended(&mut self, now: Option<Nanos>, is_committed: bool) {
         if let Some(policy) = &mut self.policy {
             // Dropped on another thread, it has ended whenever the next one begins or ends.
-            policy.ended(now.unwrap_or(policy.counted()), attempts);
+            policy.ended(now.unwrap_or(policy.counted()), is_committed);
         }
         self.note_decision();
     }
@@ -73,27 +79,41 @@ impl Choosing {
         Ok(Some(Arc::new(Choosing { choice, database, model, is_over })))
     }
 
-    /// How it is run.
+    /// Another attempt of it begins, which may be run as another one than those before.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn begin_attempt(&self) -> Result<(), Error> {
+        let now = client::with(self.database, |engine| engine.now()).ok_or(Error::Closed)?;
+        if !self.is_over.load(Ordering::Relaxed)
+            && let Some(model) = self.choice.state().attempt(now)
+        {
+            self.model.store(model as u8, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// How its attempt is run.
     pub fn model(&self) -> NestingModel {
         MODELS[usize::from(self.model.load(Ordering::Relaxed))]
     }
 
-    /// It committed, after so many attempts.
-    pub fn committed(&self, attempts: u32) {
-        self.end(Some(attempts));
+    /// It committed.
+    pub fn committed(&self) {
+        self.end(true);
     }
 
     /// It waits until something changes: that is no time that it takes.
     pub fn sleeps(&self) {
-        self.end(None);
+        self.end(false);
     }
 
-    fn end(&self, attempts: Option<u32>) {
+    fn end(&self, is_committed: bool) {
         if self.is_over.swap(true, Ordering::Relaxed) {
             return;
         }
         let now = client::with(self.database, |engine| engine.now());
-        self.choice.state().ended(now, attempts);
+        self.choice.state().ended(now, is_committed);
     }
 
     /// A child was to be undone alone that is none: from now on all are children.
@@ -108,6 +128,6 @@ impl Choosing {
 
 impl Drop for Choosing {
     fn drop(&mut self) {
-        self.end(None);
+        self.end(false);
     }
 }

@@ -1,60 +1,56 @@
 //! How long transactions take with a model, from the slots that it had.
 //!
-//! Slots are compared by factors (the mean is the geometric one): where many are in each other's
-//! way one slot may be ten times as slow as the next.
+//! By Little's law that is the time that transactions ran, all together, over how many committed.
+//! How sure it is comes from how much the numbers of commits differ from slot to slot.
 
-/// A model goes that is slower by more than so many standard errors.
-const ERRORS: f64 = 3.0;
+/// A model goes that is slower by more than so many standard errors. (One that goes by chance is
+/// hardly better than those that stay.)
+const ERRORS: f64 = 2.5;
 /// An earlier choice, or else the simpler model, stays where it is slower by no more than this, or
-/// by a standard error.
+/// by this part of a standard error.
 const CLOSE: f64 = 0.03;
+const CLOSE_ERRORS: f64 = 0.3;
+/// How many commit in a slot varies by so many times what it would if each came by itself, as is
+/// thought before anything is seen; and as many slots must say something else to be half believed.
+const DISPERSION: f64 = 2.0;
+const BELIEF: f64 = 4.0;
 
 /// How long transactions took in some slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Took {
     slots: u64,
-    sum: f64,
-    squares: f64,
+    /// Nanoseconds that transactions ran, all together.
+    busy: u64,
     pub committed: u64,
     pub attempts: u64,
+    /// The sum of squares of how many committed, each over the time that transactions ran.
+    squares: f64,
 }
 
 impl Took {
     pub fn add(&mut self, slot: &TimeSlot) {
         if slot.busy > 0 {
-            let took = (slot.busy as f64 / slot.committed.max(1) as f64).ln();
             self.slots += 1;
-            self.sum += took;
-            self.squares += took * took;
+            self.busy += slot.busy;
             self.committed += slot.committed;
             self.attempts += slot.attempts;
+            self.squares += (slot.committed * slot.committed) as f64 / slot.busy as f64;
         }
     }
 
-    /// In nanoseconds.
+    /// In nanoseconds. Where none committed, as if one had.
     pub fn mean(&self) -> f64 {
-        self.log().exp()
+        self.busy as f64 / self.committed.max(1) as f64
     }
 
-    fn log(&self) -> f64 {
-        self.sum / self.slots.max(1) as f64
+    /// How many would have committed if they had taken as long as others.
+    pub fn expected(&self, others: &Took) -> u64 {
+        (self.busy as f64 / others.mean()) as u64
     }
 
-    /// The square of the standard error of that.
-    fn error(&self) -> f64 {
-        let deviation = self.squares - self.sum * self.log();
-        let slots = self.slots as f64;
-        (deviation.max(0.0) / (slots - 1.0).max(1.0)) / slots.max(1.0)
-    }
-
-    fn errors(&self, other: &Took) -> f64 {
-        (self.error() + other.error()).sqrt()
-    }
-
-    /// Whether it differs by this share, and that is no chance.
-    pub fn differs_from(&self, other: &Took, share: f64) -> bool {
-        let by = (self.log() - other.log()).abs();
-        by > (1.0 + share).ln() && by > ERRORS * self.errors(other)
+    /// How long an attempt takes, with the pause before it, in nanoseconds.
+    pub fn attempt(&self) -> u64 {
+        self.busy / self.attempts.max(1)
     }
 
     /// Of how many slots.
@@ -62,15 +58,54 @@ impl Took {
         self.slots
     }
 
-    /// Whether it is slower, and that is no chance.
-    pub fn is_slower_than(&self, best: &Took) -> bool {
-        self.log() > best.log() && self.differs_from(best, CLOSE)
+    /// The variance of how many commit, over what it would be if each came by itself.
+    fn dispersion(&self) -> f64 {
+        let others = self.slots.saturating_sub(1) as f64;
+        let seen = (self.mean() * self.squares - self.committed as f64).max(0.0);
+        ((BELIEF * DISPERSION + seen) / (BELIEF + others)).max(1.0)
+    }
+
+    /// By which factor it is slower, as a logarithm.
+    fn slower_by(&self, other: &Took) -> f64 {
+        (self.mean() / other.mean()).ln()
+    }
+
+    /// The standard error of that.
+    fn error(&self, other: &Took) -> f64 {
+        let square = |it: &Took| it.dispersion() / it.committed.max(1) as f64;
+        (square(self) + square(other)).sqrt()
+    }
+
+    /// By how many standard errors the commits of both are off from what they would be if both took
+    /// the same. Where none commits that says more than the error of a logarithm.
+    fn commits_off(&self, other: &Took) -> f64 {
+        let all = (self.committed + other.committed) as f64;
+        let share = self.busy as f64 / (self.busy + other.busy).max(1) as f64;
+        let dispersion = self.dispersion().max(other.dispersion());
+        let variance = dispersion * all * share * (1.0 - share);
+        (self.committed as f64 - all * share).abs() / variance.max(1.0).sqrt()
+    }
+
+    /// Whether it differs by this share, and that is no chance.
+    pub fn differs_from(&self, other: &Took, share: f64) -> bool {
+        self.slower_by(other).abs() > (1.0 + share).ln() && self.commits_off(other) > ERRORS
+    }
+
+    /// Whether it is slower by more than this share, and that is no chance.
+    pub fn is_slower_than(&self, best: &Took, share: f64) -> bool {
+        self.slower_by(best) > 0.0 && self.differs_from(best, share)
+    }
+
+    /// Whether it is not slower by more than this share, or that may be chance.
+    pub fn may_be_within(&self, best: &Took, share: f64) -> bool {
+        let by = self.slower_by(best);
+        by <= (1.0 + share).ln() || by <= self.error(best)
     }
 
     /// Whether it is not slower by much, or that may well be chance.
     pub fn is_close_to(&self, best: &Took) -> bool {
-        let by = self.log() - best.log();
-        by <= (1.0 + CLOSE).ln() || by <= self.errors(best)
+        let by = self.slower_by(best);
+        by <= (1.0 + CLOSE).ln() || by <= CLOSE_ERRORS * self.error(best)
     }
 }
 
@@ -80,5 +115,42 @@ pub(super) struct TimeSlot {
     /// Nanoseconds that transactions ran.
     pub busy: u64,
     pub committed: u64,
+    /// How many attempts began.
     pub attempts: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn took(slots: u64, busy: u64, committed: &[u64]) -> Took {
+        let mut took = Took::default();
+        for slot in 0..slots {
+            let committed = committed[slot as usize % committed.len()];
+            took.add(&TimeSlot { busy, committed, attempts: 2 * committed });
+        }
+        took
+    }
+
+    #[test]
+    fn few_slots_are_enough_where_the_difference_is_large() {
+        let fast = took(2, 1_000, &[30]);
+        assert!(took(2, 1_000, &[10]).is_slower_than(&fast, 0.03));
+        assert!(!took(2, 1_000, &[22]).is_slower_than(&fast, 0.03), "that may be chance");
+        assert!(took(24, 1_000, &[22]).is_slower_than(&took(24, 1_000, &[30]), 0.03));
+    }
+
+    #[test]
+    fn a_model_with_which_nothing_commits_is_slower() {
+        assert!(took(2, 1_000, &[0]).is_slower_than(&took(2, 1_000, &[12]), 0.03));
+        assert!(!took(2, 1_000, &[0]).is_slower_than(&took(2, 1_000, &[1]), 0.03));
+    }
+
+    #[test]
+    fn what_differs_from_slot_to_slot_takes_more_of_them() {
+        let (even, uneven) = (took(12, 1_000, &[14]), took(12, 1_000, &[0, 0, 42]));
+        assert!(even.is_slower_than(&took(12, 1_000, &[22]), 0.03));
+        assert!(!uneven.is_slower_than(&took(12, 1_000, &[0, 0, 66]), 0.03));
+        assert!(uneven.dispersion() > 3.0 * even.dispersion());
+    }
 }

@@ -29,6 +29,17 @@ struct AheadState {
     waiting: Vec<Waker>,
 }
 
+impl AheadState {
+    /// Wakes this when nothing is being read any more.
+    fn wait<T>(&mut self, waker: &Waker) -> Poll<T> {
+        // A body may poll again and again, beside something else.
+        if !self.waiting.iter().any(|waiting| waiting.will_wake(waker)) {
+            self.waiting.push(waker.clone());
+        }
+        Poll::Pending
+    }
+}
+
 impl ReadAhead {
     fn state(&self) -> MutexGuard<'_, AheadState> {
         self.0.lock().unwrap_or_else(|broken| broken.into_inner())
@@ -48,6 +59,23 @@ impl ReadAhead {
         std::mem::take(&mut state.waiting).into_iter().for_each(Waker::wake);
     }
 
+    /// Waits until nothing is being read.
+    pub async fn idle(&self) {
+        poll_fn(|cx| {
+            let mut state = self.state();
+            match state.asked.is_empty() {
+                true => Poll::Ready(()),
+                false => state.wait(cx.waker()),
+            }
+        })
+        .await;
+    }
+
+    /// Takes out all that was found.
+    pub fn take_all(&self) -> FoundRows {
+        std::mem::take(&mut self.state().found)
+    }
+
     /// Takes out what was found of a key, when it is known.
     ///
     /// # Errors
@@ -56,11 +84,7 @@ impl ReadAhead {
         poll_fn(|cx| {
             let mut state = self.state();
             if state.asked.contains(key) {
-                // A body may poll it again and again, beside something else.
-                if !state.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-                    state.waiting.push(cx.waker().clone());
-                }
-                return Poll::Pending;
+                return state.wait(cx.waker());
             }
             Poll::Ready(state.found.take(key))
         })

@@ -11,6 +11,13 @@
 //! 3. a child must not write what an ancestor has accessed.
 //!
 //! Each is a mistake of the program, which another attempt would make as well.
+//!
+//! A closed child is a level of its own within its transaction. When it is merged, what it did is
+//! its parent's. When it is undone, its parent forgets what nobody has in hand any more: the
+//! writes, and where it is run again the reads, too; a child that gave up has read for its
+//! transaction, which is validated with that. It does not forget what the open children within it
+//! committed. Their compensations have written the same keys, and the transaction, which goes on
+//! with a snapshot from before all of that, could not commit with any of them, whoever undid what.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -28,6 +35,8 @@ pub(super) struct NestingLevel {
     /// How many ancestors it has.
     depth: usize,
     parent: Option<Arc<NestingLevel>>,
+    /// Whether it is a closed child: a part of its parent's transaction.
+    is_closed: bool,
     /// The layer's own space, which bodies leave alone.
     layer: SpaceId,
     accesses: Mutex<Accesses>,
@@ -67,10 +76,27 @@ fn first_within<'a>(keys: &'a BTreeSet<SpaceKey>, scan: &Scan) -> Option<&'a Spa
     from.take_while(|(space, _)| *space == scan.space).find(|key| covers(scan, key))
 }
 
+/// How a closed child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClosedEnd {
+    /// What it did is its parent's.
+    Merged,
+    /// Its writes are undone; what it has read stays with its transaction.
+    GaveUp,
+    /// It is undone, and run again as if it had not been.
+    RunsAgain,
+}
+
 impl NestingLevel {
     pub fn new(layer: SpaceId, parent: Option<&Arc<NestingLevel>>) -> NestingLevel {
-        let depth = parent.map_or(0, |parent| parent.depth + 1);
-        NestingLevel { depth, parent: parent.cloned(), layer, accesses: Mutex::default() }
+        let (depth, is_closed) = (parent.map_or(0, |parent| parent.depth + 1), false);
+        let (parent, accesses) = (parent.cloned(), Mutex::default());
+        NestingLevel { depth, parent, is_closed, layer, accesses }
+    }
+
+    /// A closed child of this level.
+    pub fn closed(parent: &Arc<NestingLevel>) -> NestingLevel {
+        NestingLevel { is_closed: true, ..NestingLevel::new(parent.layer, Some(parent)) }
     }
 
     fn accesses(&self) -> MutexGuard<'_, Accesses> {
@@ -83,6 +109,18 @@ impl NestingLevel {
 
     fn top(&self) -> &NestingLevel {
         self.ancestors().last().unwrap_or(self)
+    }
+
+    /// The levels of its transaction that it is within, from itself outwards.
+    fn of_transaction(&self) -> impl Iterator<Item = &NestingLevel> {
+        std::iter::successors(Some(self), |level| {
+            level.parent.as_deref().filter(|_| level.is_closed)
+        })
+    }
+
+    /// Those that its transaction is within.
+    fn above_transaction(&self) -> impl Iterator<Item = &NestingLevel> {
+        self.ancestors().skip(self.of_transaction().count() - 1)
     }
 
     /// Whether the transaction itself has accessed nothing.
@@ -107,6 +145,22 @@ impl NestingLevel {
         self.accesses().below.append(&mut below);
     }
 
+    /// A closed child of this one ended.
+    pub fn take_closed(&self, child: &NestingLevel, end: ClosedEnd) {
+        assert!(child.is_closed, "an open child keeps what it accessed to itself: {child:?}");
+        let Accesses { mut read, mut scanned, mut written, mut below, fault: _ } =
+            std::mem::take(&mut *child.accesses());
+        let mut own = self.accesses();
+        own.below.append(&mut below);
+        if end != ClosedEnd::RunsAgain {
+            own.read.append(&mut read);
+            own.scanned.append(&mut scanned);
+        }
+        if end == ClosedEnd::Merged {
+            own.written.append(&mut written);
+        }
+    }
+
     /// What must not be, of any transaction of the tree.
     pub fn fault(&self) -> Option<Error> {
         self.top().accesses().fault.clone()
@@ -123,19 +177,10 @@ impl NestingLevel {
     }
 
     fn judge(&self, access: Access<'_>) -> Result<(), Error> {
-        let clash = {
-            let own = self.accesses();
-            match access {
-                Access::Read(space, key) | Access::Write(space, key) => {
-                    own.below.get(&(space, key.clone())).map(|key| self.clash_below(access, key))
-                }
-                Access::Scan(scan) => {
-                    first_within(&own.below, scan).map(|key| self.clash_below(access, key))
-                }
-            }
-        };
-        let clash = clash
-            .or_else(|| self.ancestors().find_map(|ancestor| self.clash_above(access, ancestor)));
+        let below = |level: &NestingLevel| level.clash_below(access);
+        let above = |ancestor: &NestingLevel| self.clash_above(access, ancestor);
+        let clash = self.of_transaction().find_map(below);
+        let clash = clash.or_else(|| self.above_transaction().find_map(above));
         if let Some(text) = clash {
             return Err(self.blame(Error::Nesting(text)));
         }
@@ -148,14 +193,22 @@ impl NestingLevel {
         Ok(())
     }
 
-    fn clash_below(&self, access: Access<'_>, (space, key): &SpaceKey) -> String {
+    /// What a transaction must not do, seen what open children of this level of it have done.
+    fn clash_below(&self, access: Access<'_>) -> Option<String> {
+        let own = self.accesses();
+        let (space, key) = match access {
+            Access::Read(space, key) | Access::Write(space, key) => {
+                own.below.get(&(space, key.clone()))?
+            }
+            Access::Scan(scan) => first_within(&own.below, scan)?,
+        };
         let (depth, does) = (self.depth, verb(access));
-        format!(
+        Some(format!(
             "the transaction at level {depth} {does} key `{key:?}` of space number {}, which an \
              open child of its own has written and committed: separate what the levels use, or \
              let another open child do it",
             space.0
-        )
+        ))
     }
 
     /// What a child must not do, seen what this ancestor has done.
@@ -274,6 +327,68 @@ mod tests {
             }
             assert!(read(&root, "a").is_ok());
         }
+    }
+
+    /// What a closed child did, how it ended, and whether an open child of its parent may write
+    /// the same then.
+    #[test]
+    fn an_undone_closed_child_leaves_to_its_parent_what_stays_in_hand() {
+        type Does = fn(&NestingLevel) -> Result<(), Error>;
+        let (reads, writes): (Does, Does) = (|it| read(it, "b"), |it| write(it, "b"));
+        let scans: Does = |it| scan(it, "a", "c");
+        for (does, end, may) in [
+            (reads, ClosedEnd::Merged, false),
+            (scans, ClosedEnd::Merged, false),
+            (writes, ClosedEnd::Merged, false),
+            (reads, ClosedEnd::GaveUp, false),
+            (scans, ClosedEnd::GaveUp, false),
+            (writes, ClosedEnd::GaveUp, true),
+            (reads, ClosedEnd::RunsAgain, true),
+            (scans, ClosedEnd::RunsAgain, true),
+            (writes, ClosedEnd::RunsAgain, true),
+        ] {
+            let (root, open) = two();
+            let closed = NestingLevel::closed(&root);
+            does(&closed).unwrap();
+            assert!(root.is_untouched(), "before its end it is its own");
+            root.take_closed(&closed, end);
+            assert_eq!(write(&open, "b").is_ok(), may, "{end:?}");
+        }
+    }
+
+    /// Levels of one transaction are in nobody's way, and what an open child within any of them
+    /// committed is newer than what all of them have seen, also when it has been undone.
+    #[test]
+    fn a_closed_child_is_of_its_parents_transaction() {
+        let within_root = || {
+            let root = Arc::new(NestingLevel::new(SpaceId(9), None));
+            write(&root, "a").unwrap();
+            let closed = Arc::new(NestingLevel::closed(&root));
+            read(&closed, "a").unwrap();
+            write(&closed, "a").unwrap();
+            closed
+        };
+        let closed = within_root();
+        closed.take_below(&open_that_wrote("b"), true);
+        assert!(read(&NestingLevel::closed(&closed), "b").is_err());
+        for end in [ClosedEnd::Merged, ClosedEnd::GaveUp, ClosedEnd::RunsAgain] {
+            let (root, _) = two();
+            let closed = NestingLevel::closed(&root);
+            closed.take_below(&open_that_wrote("b"), true);
+            root.take_closed(&closed, end);
+            assert!(read(&root, "b").is_err(), "{end:?}");
+        }
+        for does in [read, write] {
+            let open = NestingLevel::new(SpaceId(9), Some(&within_root()));
+            let error = does(&open, "a").unwrap_err().to_string();
+            assert!(error.contains("level 2") && error.contains("at level 1 has"), "{error}");
+        }
+    }
+
+    fn open_that_wrote(name: &str) -> NestingLevel {
+        let open = NestingLevel::new(SpaceId(9), None);
+        write(&open, name).unwrap();
+        open
     }
 
     #[test]

@@ -133,7 +133,12 @@ impl LockMode {
 
     /// Whether two scopes may hold a lock so.
     pub fn goes_with(&self, other: &LockMode) -> bool {
-        self.matrix == other.matrix && self.admits(1 << other.at)
+        self.matrix == other.matrix && self.admits(other.bit())
+    }
+
+    /// Its bit among the modes of its matrix.
+    pub(super) fn bit(&self) -> u32 {
+        1 << self.at
     }
 
     fn admits(&self, held: u32) -> bool {
@@ -184,7 +189,19 @@ impl LockRow {
 
     /// A scope holds it in this mode, too; whether it did not before.
     pub fn add(&mut self, scope: ScopeId, mode: &LockMode) -> bool {
-        self.add_modes(scope, 1 << mode.at)
+        self.add_modes(scope, mode.bit())
+    }
+
+    /// A scope that holds it does so in these modes from now on, and not at all where there are
+    /// none.
+    pub fn keep_modes(&mut self, scope: ScopeId, modes: u32) {
+        let own = |holder: &LockHolder| holder.scope == scope;
+        match self.holders.iter_mut().find(|holder| own(holder)) {
+            Some(holder) if modes != 0 => holder.modes = modes,
+            Some(_) => self.holders.retain(|holder| !own(holder)),
+            None => {}
+        }
+        self.assert_invariants();
     }
 
     fn add_modes(&mut self, scope: ScopeId, modes: u32) -> bool {
@@ -306,7 +323,11 @@ mod tests {
         row.add(THREE, &read);
         row.release(TWO, Some(THREE));
         assert_eq!(row.conflict(&read, &[ONE]), Ok(Some(THREE)), "with all of its modes");
-        row.release(THREE, None);
+        row.keep_modes(THREE, 1 << read.at);
+        assert_eq!(row.conflict(&read, &[ONE]), Ok(None), "without what was taken since");
+        row.keep_modes(TWO, 1 << read.at);
+        assert_eq!(row, held(&[(THREE, &read)]), "who does not hold it does not by this");
+        row.keep_modes(THREE, 0);
         assert!(row.is_free());
     }
 }

@@ -12,7 +12,6 @@ use super::handed::OpenNested;
 use super::layer::Layer;
 use super::layer::counts::{NestingPhase, count};
 use super::level::NestingLevel;
-use super::rows::HandlerCall;
 use super::scope::{InFlight, NestingScope};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
@@ -44,15 +43,17 @@ impl OpenTx {
             return Err(fault.clone().into());
         }
         let (layer, scope) = (&self.layer, &self.scope);
+        let _running = self.begin_open()?;
         layer.nesting.limits.check_depth(scope.chain().count())?;
         if self.choosing.as_ref().is_some_and(|it| it.model() != NestingModel::Open) {
             return self.run_inline(&how, &body).await;
         }
+        self.undo_parts().await?;
         let timeout = Timeout::new(layer.db.inner.database, layer.db.timeout);
         let mut made = Attempts::default();
         loop {
             scope.check()?;
-            let (attempt, begun) = (ChildAttempt::new(layer, scope)?, layer.now()?);
+            let (attempt, begun) = (ChildAttempt::new(self)?, layer.now()?);
             let stopped = match attempt.run(&how, &body, made.next(&timeout)).await {
                 Ok(answer) => return Ok(answer),
                 Err(stopped) => stopped,
@@ -70,44 +71,23 @@ impl OpenTx {
     }
 }
 
-impl OpenTx {
-    /// Runs a body as a part of this transaction, or as a closed child of it.
-    async fn run_inline<T, E, F>(&self, how: &OpenNested, body: &F) -> Result<T, E>
-    where
-        F: AsyncFn(&OpenTx) -> Result<T, E>,
-        E: From<Error> + 'static,
-    {
-        let run = async |tx: &Tx| -> Result<(T, Vec<HandlerCall>), E> {
-            let part = OpenTx::inlined(tx, self);
-            let concluded = match body(&part).await {
-                Ok(answer) => match part.conclude_part(how).await {
-                    Ok(calls) => Ok((answer, calls)),
-                    Err(error) => Err(error.into()),
-                },
-                Err(error) => Err(error),
-            };
-            part.pass_conflict(tx);
-            concluded
-        };
-        let (answer, calls) = self.nested(run).await?;
-        self.take_of_part(calls);
-        Ok(answer)
-    }
-}
-
 /// One attempt of an open child.
 struct ChildAttempt<'a> {
     layer: &'a Layer,
     /// What it is of.
     scope: &'a Arc<NestingScope>,
+    /// The level that it is a child of.
+    level: &'a NestingLevel,
     /// What its own open children are of.
     own: Arc<NestingScope>,
 }
 
 impl<'a> ChildAttempt<'a> {
-    fn new(layer: &'a Layer, scope: &'a Arc<NestingScope>) -> Result<ChildAttempt<'a>, Error> {
-        let level = NestingLevel::new(layer.nesting.rows.space.id, Some(&scope.level));
-        Ok(ChildAttempt { layer, scope, own: NestingScope::new(layer.draw()?, level, Some(scope)) })
+    fn new(of: &'a OpenTx) -> Result<ChildAttempt<'a>, Error> {
+        let (layer, scope, level) = (&of.layer, &of.scope, &of.level);
+        let own = NestingLevel::new(layer.nesting.rows.space.id, Some(level));
+        let own = NestingScope::new(layer.draw()?, own, Some(scope));
+        Ok(ChildAttempt { layer, scope, level, own })
     }
 
     async fn run<T, E, F>(
@@ -135,6 +115,7 @@ impl<'a> ChildAttempt<'a> {
             };
             child.pass_conflict(tx);
             ended.set(Some(concluded?));
+            self.layer.nesting.stop.step()?;
             flight.ask();
             asked.set(self.layer.now()?);
             Ok(())
@@ -159,9 +140,9 @@ impl<'a> ChildAttempt<'a> {
         let nesting = &self.layer.nesting;
         count(&nesting.counters.children);
         let wrote = self.own.level.has_written();
-        self.scope.level.take_below(&self.own.level, true);
-        let Conclusion { locks, held, is_compensated } = conclusion;
-        self.scope.child_committed(locks, held);
+        self.level.take_below(&self.own.level, true);
+        let Conclusion { taken, is_compensated } = conclusion;
+        self.scope.child_committed(taken);
         if wrote && !is_compensated && !how.without_compensation {
             nesting.warn(
                 "an open child wrote something and registered no compensation: if its transaction \
@@ -183,7 +164,7 @@ impl<'a> ChildAttempt<'a> {
             // It may have committed; that can be told when its scope is ended, and not here.
             self.scope.doom(error);
         }
-        self.scope.level.take_below(&self.own.level, false);
+        self.level.take_below(&self.own.level, false);
         if !self.own.is_touched() {
             return Ok(());
         }

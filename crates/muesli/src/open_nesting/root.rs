@@ -67,6 +67,12 @@ impl Db {
         F: AsyncFn(&OpenTx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
+        if self.checkpoints {
+            let text = "a transaction with open children has no checkpoints, as what these did is \
+                        committed: run it on a handle without, with closed children \
+                        (`OpenTx::nested`), or without open ones";
+            return Err(Error::Nesting(text.to_owned()).into());
+        }
         let layer = Layer::new(self, nesting);
         let timeout = Timeout::new(self.inner.database, self.timeout);
         let choosing = Choosing::begin(self.choice.as_ref(), self.inner.database, &MODELS)?;
@@ -78,7 +84,7 @@ impl Db {
             let stopped = match attempt.run(&body, options).await {
                 Ok(answer) => {
                     if let Some(choosing) = choosing {
-                        choosing.committed(made.count());
+                        choosing.committed();
                     }
                     return Ok(answer);
                 }
@@ -98,6 +104,7 @@ impl Db {
             } else {
                 self.after_stop(stopped, &mut made, &timeout).await?;
             }
+            choosing.map_or(Ok(()), |it| it.begin_attempt())?;
         }
     }
 }
@@ -139,6 +146,7 @@ impl<'a> RootAttempt<'a> {
             };
             root.pass_conflict(tx);
             is_sealed_apart.set(concluded?);
+            self.layer.nesting.stop.step()?;
             flight.ask();
             Ok(())
         };
@@ -171,7 +179,8 @@ impl<'a> RootAttempt<'a> {
         self.ended.set(true);
         match (ran, finished) {
             // What is not done yet somebody else will do.
-            (Ok(()), _) => {}
+            (Ok(()), Err(error)) => self.layer.nesting.warn(&error.to_string()),
+            (Ok(()), Ok(_)) => {}
             (Err(stopped), finished) if is_unknown => match finished {
                 // Its end is a row, so now it is known.
                 Ok(ScopeEnd::Committed) if self.scope.children() > 0 => {}
@@ -209,6 +218,7 @@ impl<'a> RootAttempt<'a> {
             rows.write(tx, end_key(id), &ScopeEnd::Committed).await?;
             Ok(Some(false))
         };
+        nesting.stop.step()?;
         self.layer.db_as(LevelRole::Own).transact_here(seal).await?.ok_or_else(abandoned)
     }
 

@@ -145,7 +145,26 @@ impl FoundRows {
         Ok(KnownRow::Row(row.map(|row| decode(key, &row)).transpose()?))
     }
 
-    /// The same, of a key that was read.
+    /// Whether a key was read.
+    pub fn has(&self, key: &SmallBytes) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// What was found of a key that was read, which stays.
+    ///
+    /// # Errors
+    /// [`Error::Codec`]: the layer did not write it.
+    pub fn look<T: DeserializeOwned>(&self, key: &SmallBytes) -> Result<Option<T>, Error> {
+        let row = self.0.get(key).expect("it is one of those that are read");
+        row.as_ref().map(|row| decode(key, row)).transpose()
+    }
+
+    /// Adds others; of a key that is there in both what those say.
+    pub fn append(&mut self, mut others: FoundRows) {
+        self.0.append(&mut others.0);
+    }
+
+    /// The same as [`take`](Self::take), of a key that was read.
     ///
     /// # Errors
     /// As there.

@@ -24,12 +24,13 @@ pub(super) struct NestingScope {
 struct Known {
     /// Open children that committed.
     children: u64,
-    /// Whether they took locks.
-    locks: bool,
-    /// Locks that it is to hand to its parent when it commits.
-    held: Vec<Vec<u8>>,
-    /// Whether a descendant may have committed.
-    touched: bool,
+    /// The locks that they took and that it still holds, in the order of the children.
+    taken: Vec<(u64, TakenLock)>,
+    /// How often a descendant committed, or may have.
+    touches: u64,
+    /// What open children did from there on is to be undone: a closed child within which they ran
+    /// has been.
+    undone: Option<ScopeMark>,
     /// Transactions of its own or of descendants of which it is not known how they ended.
     uncertain: usize,
     /// Why it cannot commit: it is to be aborted and run again.
@@ -40,6 +41,33 @@ struct Known {
     asked: Vec<(Vec<u8>, LockMode)>,
     /// How long it was in each phase, in nanoseconds.
     phases: [u64; PHASES],
+}
+
+/// A lock that an open child took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct TakenLock {
+    pub id: Vec<u8>,
+    /// In which modes.
+    pub modes: u32,
+    /// When its scope commits, it passes to the scope above.
+    pub hold: bool,
+}
+
+/// What a scope is left with of a lock that children took which are undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LeftLock {
+    pub id: Vec<u8>,
+    /// None: it does not hold it any more.
+    pub modes: u32,
+    pub hold: bool,
+}
+
+/// How far a scope was at some moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ScopeMark {
+    /// Open children that had committed: the number of the next one's record.
+    pub children: u64,
+    touches: u64,
 }
 
 impl NestingScope {
@@ -70,7 +98,54 @@ impl NestingScope {
     }
 
     pub fn is_touched(&self) -> bool {
-        self.known().touched
+        self.known().touches > 0
+    }
+
+    /// How far it is.
+    pub fn mark(&self) -> ScopeMark {
+        let known = self.known();
+        ScopeMark { children: known.children, touches: known.touches }
+    }
+
+    /// A closed child was undone that began there: what open children did within it is to be.
+    pub fn note_undone(&self, from: ScopeMark) {
+        let mut known = self.known();
+        if known.touches > from.touches {
+            let earlier = known.undone.unwrap_or(from);
+            known.undone = Some(from.min(earlier));
+        }
+    }
+
+    /// From where on what open children did is to be undone.
+    pub fn undone(&self) -> Option<ScopeMark> {
+        self.known().undone
+    }
+
+    /// The locks that children from a mark on took, as they are without those.
+    pub fn without_from(&self, from: ScopeMark) -> Vec<LeftLock> {
+        let known = self.known();
+        let mut left: Vec<LeftLock> = Vec::new();
+        for (_, gone) in known.taken.iter().filter(|(number, _)| *number >= from.children) {
+            if left.iter().any(|lock| lock.id == gone.id) {
+                continue;
+            }
+            let before = |it: &&(u64, TakenLock)| it.0 < from.children && it.1.id == gone.id;
+            let (mut modes, mut hold) = (0, false);
+            for (_, lock) in known.taken.iter().filter(before) {
+                modes |= lock.modes;
+                hold |= lock.hold;
+            }
+            left.push(LeftLock { id: gone.id.clone(), modes, hold });
+        }
+        left
+    }
+
+    /// What open children did from a mark on has been undone.
+    pub fn forget_from(&self, from: ScopeMark) {
+        let mut known = self.known();
+        assert_eq!(known.undone, Some(from), "what is undone was to be");
+        known.taken.retain(|(number, _)| *number < from.children);
+        known.undone = None;
     }
 
     /// Whether all that was begun for it has an end that is known.
@@ -93,24 +168,39 @@ impl NestingScope {
         self.known().phases
     }
 
-    pub fn held(&self) -> Vec<Vec<u8>> {
-        self.known().held.clone()
+    /// The locks that it is to hand to its parent when it commits, in all modes in which it holds
+    /// them.
+    pub fn held(&self) -> Vec<TakenLock> {
+        let known = self.known();
+        let mut held: Vec<TakenLock> = Vec::new();
+        for (_, lock) in &known.taken {
+            match held.iter_mut().find(|it| it.id == lock.id) {
+                Some(same) => {
+                    same.modes |= lock.modes;
+                    same.hold |= lock.hold;
+                }
+                None => held.push(lock.clone()),
+            }
+        }
+        held.retain(|lock| lock.hold);
+        held
     }
 
-    /// An open child committed, with these locks, of which some are to be handed on.
-    pub fn child_committed(&self, locks: bool, held: Vec<Vec<u8>>) {
+    /// An open child committed, with these locks.
+    pub fn child_committed(&self, taken: Vec<TakenLock>) {
         {
             let mut known = self.known();
+            assert_eq!(known.undone, None, "what was undone is compensated before it goes on");
+            let number = known.children;
+            known.taken.extend(taken.into_iter().map(|lock| (number, lock)));
             known.children += 1;
-            known.locks |= locks;
-            known.held.extend(held);
         }
         self.touch();
     }
 
     /// It may have left rows, and those that it is within.
     pub fn touch(&self) {
-        self.chain().for_each(|scope| scope.known().touched = true);
+        self.chain().for_each(|scope| scope.known().touches += 1);
     }
 
     /// Why nothing more is to be done in it: a mistake of the program, or a lock that was refused.
@@ -133,7 +223,7 @@ impl NestingScope {
     /// A lock was refused. The innermost scope that holds locks is aborted, so that two that wait
     /// for each other's do not do so for ever; whether there is one.
     pub fn doom_holder(&self, why: &Error) -> bool {
-        let holds = |scope: &NestingScope| scope.known().locks;
+        let holds = |scope: &NestingScope| !scope.known().taken.is_empty();
         if !self.chain().any(holds) {
             return false;
         }
@@ -223,5 +313,52 @@ impl Drop for InFlight {
             (false, true) if self.is_child => self.scope.touch(),
             (false, true) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::SpaceId;
+
+    use super::*;
+
+    fn scope() -> Arc<NestingScope> {
+        NestingScope::new(ScopeId(1), NestingLevel::new(SpaceId(9), None), None)
+    }
+
+    fn lock(id: &str, modes: u32, hold: bool) -> TakenLock {
+        TakenLock { id: id.into(), modes, hold }
+    }
+
+    #[test]
+    fn what_undone_children_took_goes_and_what_earlier_ones_took_stays() {
+        let scope = scope();
+        scope.child_committed(vec![lock("a", 1, false), lock("b", 1, true)]);
+        let from = scope.mark();
+        scope.child_committed(vec![lock("a", 2, true), lock("c", 1, true)]);
+        scope.child_committed(vec![lock("c", 2, false)]);
+        let left = |id: &str, modes| LeftLock { id: id.into(), modes, hold: false };
+        assert_eq!(scope.without_from(from), [left("a", 1), left("c", 0)]);
+        let held = [lock("a", 3, true), lock("b", 1, true), lock("c", 3, true)];
+        assert_eq!(scope.held(), held, "in all modes");
+        scope.note_undone(from);
+        scope.forget_from(from);
+        assert_eq!((scope.held(), scope.children()), (vec![lock("b", 1, true)], 3));
+        assert_eq!(scope.without_from(from), []);
+    }
+
+    #[test]
+    fn the_outermost_that_is_undone_counts_and_nothing_where_nothing_was_done() {
+        let scope = scope();
+        let outer = scope.mark();
+        scope.note_undone(outer);
+        assert_eq!(scope.undone(), None);
+        scope.child_committed(Vec::new());
+        let inner = scope.mark();
+        scope.touch(); // By a child of a child.
+        scope.note_undone(inner);
+        scope.note_undone(outer);
+        scope.note_undone(inner);
+        assert_eq!(scope.undone(), Some(outer));
     }
 }

@@ -39,6 +39,9 @@ const MENDED_WITHIN: u32 = 50;
 pub struct Connect {
     /// Addresses of servers, `host:port`; one that answers is enough to learn of the others.
     pub addresses: Vec<String>,
+    /// Servers, by their numbers, that this client reaches at other addresses than those that they
+    /// name to each other, as behind a proxy.
+    pub dial: Vec<(u32, String)>,
     /// The number of the cluster, if it matters; 0 takes whichever answers.
     pub cluster: u64,
     /// The protocol, by name.
@@ -91,6 +94,9 @@ pub struct Connect {
     /// How long to look for the servers; those that have not answered by then are looked for
     /// while transactions run already.
     pub connect_within: Duration,
+    /// A request that was not answered for so long is sent again, from 1 ms to a minute: longer
+    /// than servers that are far take to answer.
+    pub retry_after: Duration,
     /// How long an operation may wait for its answer before it fails; two minutes at most, as
     /// servers forget clients that are silent for longer.
     pub give_up_after: Duration,
@@ -104,6 +110,7 @@ impl Default for Connect {
     fn default() -> Connect {
         Connect {
             addresses: Vec::new(),
+            dial: Vec::new(),
             cluster: 0,
             protocol: "score".to_owned(),
             limits: Limits::default(),
@@ -119,6 +126,7 @@ impl Default for Connect {
             timestamp_lease: None,
             timestamp_lease_ahead: Duration::from_secs(1),
             connect_within: Duration::from_secs(5),
+            retry_after: Duration::from_millis(20),
             give_up_after: Duration::from_secs(10),
             transaction_timeout: TRANSACTION_TIMEOUT,
             close_within: CLOSE_WITHIN,
@@ -172,6 +180,7 @@ impl Db {
         }
         let options = ClientOptions {
             addresses: connect.addresses,
+            dial: connect.dial.into_iter().map(|(server, at)| (NodeId(server), at)).collect(),
             cluster: ClusterId(connect.cluster),
             protocol: connect.protocol.clone(),
             database,
@@ -187,6 +196,7 @@ impl Db {
             timestamp_lease: connect.timestamp_lease.clone(),
             timestamp_lease_ahead: connect.timestamp_lease_ahead,
             connect_within: connect.connect_within,
+            retry_after: connect.retry_after,
             give_up_after: connect.give_up_after,
             close_within: connect.close_within,
             space_within: connect.connect_within,

@@ -1,5 +1,6 @@
 //! Closed nesting: children of a transaction, which can be undone and run again alone.
 
+use std::borrow::Borrow;
 use std::time::Duration;
 
 use muesli_core::client::{self, AnswerFuture};
@@ -61,25 +62,33 @@ impl Tx {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let ran = self.run_child(&body, false).await?;
+        let ran = self.run_child(&|tx| tx, &body, false).await?;
         Ok(ran.expect("a child that does not wait passes it on"))
     }
 
-    /// Runs a body as a child; `None`: it was [given up](Tx::retry), and that is `caught` here.
-    pub(crate) async fn run_child<T, E, F>(&self, body: &F, caught: bool) -> Result<Option<T>, E>
+    /// Runs a body as a child, each time with what is `made` of its handle; `None`: it was
+    /// [given up](Tx::retry), and that is `caught` here.
+    pub(crate) async fn run_child<T, E, H, F>(
+        &self,
+        made: &impl Fn(Tx) -> H,
+        body: &F,
+        caught: bool,
+    ) -> Result<Option<T>, E>
     where
-        F: AsyncFn(&Tx) -> Result<T, E>,
+        H: Borrow<Tx>,
+        F: AsyncFn(&H) -> Result<T, E>,
         E: From<Error> + 'static,
     {
         if !caught && self.choosing.as_ref().is_some_and(|it| it.model() == NestingModel::Flat) {
-            return self.run_part(body).await.map(Some);
+            return self.run_part(made, body).await.map(Some);
         }
         let begins = self.next_place();
         let mut open = OpenChild::begin(self).await?;
         let mut undone = 0;
         loop {
-            let child = self.child();
+            let child = made(self.child());
             let ran = body(&child).await;
+            let child = child.borrow();
             let waits = caught && child.conflict() == Some(Error::Retry);
             let ended = match (child.conflict(), &ran) {
                 _ if waits => open.give_up().await,
@@ -108,14 +117,16 @@ impl Tx {
     }
 
     /// Runs a body as a part of this level.
-    async fn run_part<T, E, F>(&self, body: &F) -> Result<T, E>
+    async fn run_part<T, E, H, F>(&self, made: &impl Fn(Tx) -> H, body: &F) -> Result<T, E>
     where
-        F: AsyncFn(&Tx) -> Result<T, E>,
+        H: Borrow<Tx>,
+        F: AsyncFn(&H) -> Result<T, E>,
         E: From<Error> + 'static,
     {
         let open = OpenPart::begin(self)?;
-        let part = self.part();
+        let part = made(self.part());
         let ran = body(&part).await;
+        let part = part.borrow();
         match (part.conflict(), ran) {
             (Some(conflict), _) => Err(open.pass_on(conflict).into()),
             (None, Ok(answer)) => {

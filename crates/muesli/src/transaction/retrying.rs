@@ -68,7 +68,7 @@ impl Tx {
         G: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        match self.run_child(&first, true).await? {
+        match self.run_child(&|tx| tx, &first, true).await? {
             Some(value) => Ok(value),
             None => self.nested(second).await,
         }

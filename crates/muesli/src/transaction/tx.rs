@@ -114,6 +114,13 @@ impl Tx {
         Tx { detour: Some(detour), way, ..self.at_home() }
     }
 
+    /// This handle, of a part of a transaction whose accesses a layer watches, with another
+    /// watcher.
+    pub(crate) fn watched_by(self, watcher: Arc<dyn AccessWatcher>) -> Tx {
+        assert!(self.watcher().is_some(), "its transaction is watched");
+        Tx { detour: Some(Box::new(Detour::Watched(watcher))), ..self }
+    }
+
     /// The same transaction of the loop that polls this, which is recorded.
     pub(crate) fn recorded(&self, recording: &Arc<Recording>) -> Tx {
         let detour = Some(Box::new(Detour::Recorded(recording.clone())));

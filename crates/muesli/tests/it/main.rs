@@ -25,5 +25,6 @@ mod retrying;
 mod sampled;
 mod sessions;
 mod sizes;
+mod stale_reads;
 mod timestamp_leases;
 mod typed;

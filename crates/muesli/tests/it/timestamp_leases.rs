@@ -204,11 +204,11 @@ fn what_no_lease_can_cover_is_told_to_nobody() {
         assert!(why.contains("may have taken effect"), "{why}");
     }
     assert_eq!(std::fs::read(&lease).unwrap(), before);
-    drop(db);
     std::fs::remove_dir(in_the_way).unwrap();
+    // Who has lost its lease does not keep others from its file.
     let again = Db::connect_with(connect).unwrap();
     assert!(add(&again, 1).unwrap() > x);
-    drop(again);
+    drop((db, again));
     servers.stop();
 }
 

@@ -1,6 +1,7 @@
 //! The rules of Bumper.
 
-use crate::sabotage::{Broken, Sabotage, breakable};
+use muesli_core::sabotage::{Broken, Sabotage, breakable};
+
 use crate::two_phase;
 
 breakable! {

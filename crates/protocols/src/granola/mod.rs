@@ -55,7 +55,6 @@ pub enum Granola {}
 
 impl Protocol for Granola {
     const NAME: &'static str = "granola";
-    const ISOLATION: Isolation = Isolation::Serializable;
     const TIMESTAMP_STEP: Option<Nanos> = Some(Nanos(1 << participant::clock::STEP_BITS));
     const REPLICATES_ITSELF: bool = false;
     const KEEPS_COPIES: bool = true;
@@ -64,6 +63,10 @@ impl Protocol for Granola {
     type Record = Record;
     type Switches = Switches;
     type Coordinator = Coordinator;
+    fn isolation(_: &Self::Switches) -> Isolation {
+        Isolation::Serializable
+    }
+
     muesli_core::protocol_without_services!();
     type Participant = Participant;
 

@@ -1,9 +1,9 @@
 //! What a user of the protocol chooses, and the rules that tests break.
 
 use muesli_core::RepositoryId;
+use muesli_core::sabotage::{Broken, Sabotage, breakable};
 
 use super::message::Request;
-use crate::sabotage::{Broken, Sabotage, breakable};
 
 breakable! {
     /// What the protocol keeps to. Broken, each shows the checker something to notice.
@@ -68,6 +68,8 @@ breakable! {
         /// A client that asked more than once does not believe that it was forgotten, or that
         /// another process has come with its number.
         DoubtsForgotten = "doubts_forgotten",
+        /// A client is told that answers are missing which a repository has forgotten.
+        AnswersForgotten = "answers_forgotten",
         /// What is said of a transaction that was done waits until the vote for it is stable.
         AnswersRestOnVotes = "answers_rest_on_votes",
     }

@@ -76,7 +76,6 @@ impl<V: Variant> fmt::Debug for TwoPhase<V> {
 
 impl<V: Variant> Protocol for TwoPhase<V> {
     const NAME: &'static str = V::NAME;
-    const ISOLATION: Isolation = V::ISOLATION;
     type Message = Message<V>;
     type Record = Record<V>;
     type Switches = V::Switches;
@@ -87,6 +86,10 @@ impl<V: Variant> Protocol for TwoPhase<V> {
     const REPLICATES_ITSELF: bool = false;
     const KEEPS_COPIES: bool = false;
     const KEEPS_OLD_VERSIONS: bool = true;
+
+    fn isolation(_: &Self::Switches) -> Isolation {
+        V::ISOLATION
+    }
 
     fn services(switches: &V::Switches, node: NodeId, catalog: &Catalog) -> Vec<ServiceId> {
         match V::POLICIES.deciding {

@@ -5,6 +5,7 @@
 mod harness;
 
 mod absent;
+mod answers_lost;
 mod bounded;
 mod checkpoint_page;
 mod checkpoints;

@@ -161,6 +161,7 @@ impl Evidence {
             },
             read_only: Some(record.read_only),
             timestamp: Value::Unrecorded,
+            as_of: record.staleness.map(|it| record.begin.0.saturating_sub(it.0)),
         };
         let mut transaction = builder.transaction(header).expect("ids are unique");
         for (place, operation) in operations.iter().enumerate() {

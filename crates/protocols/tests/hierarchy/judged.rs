@@ -75,6 +75,26 @@ fn a_leaf_votes_for_itself_to_the_validator_above_it() {
     assert_eq!(ballot(coordinator, 1, vote()), Err(Rejection::Sender));
 }
 
+#[test]
+fn a_voter_tells_who_waits_for_a_transaction_of_the_coordinator() {
+    let (to, node) = (Address::coordinator(NodeId(0)), NodeId(2));
+    let other = TxnId { node: NodeId(1), ..TXN };
+    let judge_waiting = |from, txn, many: u64| {
+        let waiting = (0..many).map(|request| (node, request)).collect();
+        judged::<Leaves>(from, to, Message::Waiting { txn, waiting })
+    };
+    assert_eq!(judge_waiting(leaf(1), TXN, 64), Ok(()));
+    assert_eq!(judge_waiting(leaf(1), TXN, 65), Err(Rejection::Range));
+    assert_eq!(
+        judge_waiting(leaf(1), other, 1),
+        Err(Rejection::Sender),
+        "another one's transaction"
+    );
+    assert_eq!(judge_waiting(Address::coordinator(node), TXN, 1), Err(Rejection::Sender));
+    let changed = |from| judged::<Leaves>(from, to, Message::Changed { request: 7 });
+    assert_eq!((changed(leaf(1)), changed(Address::coordinator(node))), (Ok(()), Ok(())));
+}
+
 /// A client that is told the end reads above it: what the validator's node tells it proves that
 /// this was issued, though nothing was issued there.
 #[test]

@@ -60,18 +60,20 @@ const ALLOWED: [(&str, &str, &str); 3] = [
 ];
 
 /// Which of our crates a crate may use; tests may use more.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 17] = [
     ("derive", &[]),
     ("peers", &["core", "protocols", "cluster"]),
     ("core", &[]),
     ("threads", &["core"]),
     ("log", &[]),
+    ("broadcast", &["core"]),
     ("group", &["core"]),
-    ("protocols", &["core"]),
+    ("protocols", &["core", "broadcast"]),
     ("registry", &["core", "protocols", "group"]),
     ("check", &[]),
     ("sim", &["core", "check"]),
     ("samples", &["core"]),
+    ("commands", &["core", "broadcast", "sim", "cluster"]),
     ("cluster", &["core", "threads", "log", "protocols", "group", "registry"]),
     (
         "muesli",
@@ -105,6 +107,8 @@ const MAY_USE: [(&str, &[&str]); 15] = [
             "cluster",
             "muesli",
             "workloads",
+            "broadcast",
+            "commands",
         ],
     ),
 ];

@@ -234,6 +234,7 @@ fn rare<V: Variant>(message: &Message<V>, names: &Names) -> String {
         }
         Message::Unwatch { .. } => "Unwatch".to_owned(),
         Message::Changed { .. } => "Changed".to_owned(),
+        Message::Waiting { waiting, .. } => format!("Waiting {}", waiting.len()),
         Message::NewOwners { moved: all } => format!("NewOwners {}", moved(all)),
         Message::KnownOwners { moved: all } => format!("KnownOwners {}", moved(all)),
         other => unreachable!("{} is shown above", other.name()),

@@ -1,7 +1,10 @@
 //! What protocols can do is told by name.
 
 use muesli_core::Nanos;
-use muesli_registry::{check_caches, check_masters, check_strict, check_tree, timestamp_step};
+use muesli_core::outcome::BOUNDING_PROTOCOLS;
+use muesli_registry::{
+    bounds_staleness, check_caches, check_masters, check_strict, check_tree, timestamp_step,
+};
 
 #[test]
 fn protocols_can_what_their_families_can() {
@@ -14,6 +17,8 @@ fn protocols_can_what_their_families_can() {
         let strict = sinfonia || !(granola || lax.contains(name));
         assert_eq!(check_strict(name, true).is_ok(), strict, "{name}");
         assert!(check_strict(name, false).is_ok(), "{name}");
+        assert_eq!(bounds_staleness(name), strict, "{name}");
+        assert_eq!(BOUNDING_PROTOCOLS.contains(name), strict, "an error names those: {name}");
         assert_eq!(timestamp_step(name).is_ok(), granola, "{name}");
         assert_eq!(check_caches(name, true).is_ok(), granola, "{name}");
         assert!(check_caches(name, false).is_ok(), "{name}");
@@ -23,6 +28,12 @@ fn protocols_can_what_their_families_can() {
     }
     assert_eq!(timestamp_step("granola"), Ok(Nanos(1_024)));
     assert!(check_strict("2pc", true).is_ok(), "an earlier name");
+}
+
+#[test]
+fn no_protocol_is_named_that_there_is_not() {
+    let known = |name: &&str| muesli_protocols::NAMES.contains(name);
+    assert_eq!(BOUNDING_PROTOCOLS.iter().find(|name| !known(name)), None);
 }
 
 #[test]

@@ -65,7 +65,6 @@ pub struct Switches {
 
 impl Protocol for Migrating {
     const NAME: &'static str = "migrating";
-    const ISOLATION: Isolation = Isolation::StrictSerializable;
     const REPLICATES_ITSELF: bool = false;
     type Message = Message;
     type Record = Record;
@@ -73,6 +72,10 @@ impl Protocol for Migrating {
     type Coordinator = SingleRepositoryCoordinator<Migrating>;
     type Participant = ObjectOwner;
     type Service = OwnersOfAll;
+
+    fn isolation(_: &Self::Switches) -> Isolation {
+        Isolation::StrictSerializable
+    }
 
     muesli_core::protocol_without_extras!();
     muesli_core::protocol_measured_by_encoding!();

@@ -124,7 +124,6 @@ wire_enum!(Record<R: Wire>, "record of an ordered protocol" {
 
 impl<B: Broadcast, C: Certify> Protocol for Ordered<B, C> {
     const NAME: &'static str = "ordered";
-    const ISOLATION: Isolation = Isolation::StrictSerializable;
     const REPLICATES_ITSELF: bool = true;
     type Message = Message<B::Message>;
     type Record = Record<B::Record>;
@@ -132,6 +131,10 @@ impl<B: Broadcast, C: Certify> Protocol for Ordered<B, C> {
     type Coordinator = SingleRepositoryCoordinator<Ordered<B, C>>;
     type Participant = Site<B, C>;
     type Service = Orderer<B, C>;
+
+    fn isolation(_: &Self::Switches) -> Isolation {
+        Isolation::StrictSerializable
+    }
 
     muesli_core::protocol_without_extras!();
     muesli_core::protocol_measured_by_encoding!();

@@ -17,13 +17,16 @@ enum Forgetful {}
 
 impl Protocol for Forgetful {
     const NAME: &'static str = "forgetful";
-    const ISOLATION: Isolation = Isolation::StrictSerializable;
     const REPLICATES_ITSELF: bool = false;
     type Message = RepositoryMessage;
     type Record = TxnId;
     type Switches = ();
     type Coordinator = SingleRepositoryCoordinator<Forgetful>;
     type Participant = Silent;
+
+    fn isolation(_: &Self::Switches) -> Isolation {
+        Isolation::StrictSerializable
+    }
 
     muesli_core::protocol_without_services!();
     muesli_core::protocol_without_extras!();

@@ -95,6 +95,13 @@ impl LocalClock {
         Nanos(self.newest.local(now))
     }
 
+    /// What the clock showed then.
+    pub fn shown_at(&self, then: VirtualTime) -> Nanos {
+        let pieces = self.earlier.iter().chain([&self.newest]);
+        let piece = pieces.take_while(|piece| piece.start <= then).last();
+        Nanos(piece.unwrap_or(&self.newest).local(then))
+    }
+
     /// When `length`, measured by this clock from now on, will be over.
     #[inline]
     pub fn after(&self, now: VirtualTime, length: Nanos) -> VirtualTime {

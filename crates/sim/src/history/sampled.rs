@@ -155,6 +155,7 @@ mod tests {
                 status: Status::Committed,
                 read_only: false,
                 at: Some(Timestamp(at)),
+                staleness: None,
             };
             Transaction { record, operations }
         };
@@ -222,6 +223,7 @@ mod tests {
             status: Status::Committed,
             read_only: false,
             at: Some(Timestamp(at)),
+            staleness: None,
         };
         let mut recorder = Recorder::sampling(sampling);
         let all = [

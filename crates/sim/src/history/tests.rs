@@ -73,7 +73,8 @@ fn left_by(id: muesli_core::TxnId, status: Status, operations: Vec<RecordedOpera
         Status::Unknown | Status::Running => (None, None),
     };
     let (session, begin, read_only) = (3, Nanos(10), false);
-    let record = TxnRecord { id, session, begin, end, status, read_only, at };
+    let staleness = None;
+    let record = TxnRecord { id, session, begin, end, status, read_only, at, staleness };
     recorder.transaction(&record, &RecordedOperations::from(&operations[..]));
     Left { recorder, ..Left::default() }
 }
@@ -164,6 +165,7 @@ fn a_place_that_a_deposed_leader_found_alone_does_not_count() {
         status: Status::Committed,
         read_only: true,
         at: Some(Timestamp(3)),
+        staleness: None,
     };
     reader.recorder.transaction(&record, &RecordedOperations::from(&[read][..]));
     let seen = text(&[unknown(), participant(9), participant(9), participant(3), reader]);

@@ -26,6 +26,7 @@ impl World {
                 let catalog = Arc::clone(&self.catalog);
                 self.machine(node, |host, _| {
                     host.disk.lose();
+                    host.has_lost_disk = true;
                     host.catalog = catalog;
                 });
             }
@@ -194,7 +195,8 @@ impl World {
         let catalog = Arc::clone(&host.catalog);
         // Each node is a process of its own, and so is each life of it.
         let memory = self.settings.memory.anew();
-        let settings = Arc::new(Settings { memory, ..(*self.settings).clone() });
+        let lost_disk = host.has_lost_disk.then_some(host.incarnation.into());
+        let settings = Arc::new(Settings { memory, lost_disk, ..(*self.settings).clone() });
         host.set_time(self.now);
         let environment = host.take_environment();
         let (id, its_incarnation) = (host.id, host.incarnation);

@@ -51,6 +51,8 @@ pub(super) struct Host {
     next: Environment,
     /// Which life of the node this is, from 1.
     pub(super) incarnation: u32,
+    /// Its disk was lost once.
+    pub(super) has_lost_disk: bool,
     pub(super) outside: Surroundings,
     pub(super) checkpoint: Option<HostCheckpoint>,
     /// As in [`Setup`](super::Setup).
@@ -93,6 +95,7 @@ impl Host {
             machine: None,
             next: Environment::default(),
             incarnation: 0,
+            has_lost_disk: false,
             outside: Surroundings::new(costs),
             checkpoint: None,
             cuts_too_much: false,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use muesli_check::{BuildError, History};
 use muesli_core::recorder::{PartRan, RecordedOperation, Sampling};
 use muesli_core::{
-    AnyMachine, Catalog, Machine, Modes, Node, NodeId, Note, Protocol, Rejection, ReplicaRole,
-    RepositoryId, Timestamp, TxnId, TxnLevel,
+    AnyMachine, Catalog, Machine, Modes, Nanos, Node, NodeId, Note, Protocol, Rejection,
+    ReplicaRole, RepositoryId, Timestamp, TxnId, TxnLevel,
 };
 use serde_json::{Map, Value as Json};
 
@@ -104,6 +104,7 @@ impl Remains for HostHistory {
             status: recorded.status,
             begin: recorded.begin.as_nanos(),
             end: recorded.end.map(|end| end.as_nanos()),
+            as_of: None,
             operations: recorded.operations,
             crashed: recorded.crashed,
             level: TxnLevel::default(),
@@ -128,6 +129,13 @@ impl Remains for HostHistory {
 
     fn sampling(&self) -> Sampling {
         Sampling::ALL // A simulated run is short, and judged as a whole.
+    }
+
+    fn counted_before(&self, moment: u64, length: Nanos) -> u64 {
+        let shown = self.clock.shown_at(VirtualTime::from_nanos(moment));
+        // Drift costs the way there and back up to a nanosecond each.
+        let since = shown.0.saturating_sub(length.0).saturating_sub(2);
+        self.clock.virtual_at(Nanos(since)).as_nanos()
     }
 
     fn chains(&self) -> &[(RepositoryId, Vec<Chain>)] {

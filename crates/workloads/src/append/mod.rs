@@ -5,6 +5,8 @@
 //! it from the outside. A list that has become long is left alone and another key takes its
 //! place, because long lists make histories large and show nothing new. At the end a fresh client
 //! reads every list.
+//!
+//! With `nesting` each read and each append is a part.
 
 mod checks;
 mod lists;
@@ -13,11 +15,13 @@ pub mod procedures;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
+use muesli_core::Nanos;
 
 use crate::check::Check;
 use crate::distribution::{self, Distribution};
 use crate::list_history::{ListHistory, ListOperation, Notebooks};
 use crate::marks::{self, Marks};
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Clock, Seat, Workload, ended, transact};
@@ -26,8 +30,8 @@ use lists::{encode, key_of, read};
 /// The space with the lists.
 pub const SPACE: &str = "lists";
 
-/// What the list workload takes.
-pub const PARAMETERS: &[Parameter] = &[
+/// What the list workload takes, in one round or not.
+const PARAMETERS_OF_BOTH: [Parameter; 8] = [
     Parameter::new(
         "keys",
         "20",
@@ -63,6 +67,17 @@ pub const PARAMETERS: &[Parameter] = &[
     marks::BLIND,
 ];
 
+/// What the list workload takes.
+pub const PARAMETERS: &[Parameter] = &{
+    let mut all = [NESTING; PARAMETERS_OF_BOTH.len() + 1];
+    let mut at = 0;
+    while at < PARAMETERS_OF_BOTH.len() {
+        all[at] = PARAMETERS_OF_BOTH[at];
+        at += 1;
+    }
+    all
+};
+
 /// The list-append workload.
 #[derive(Debug)]
 pub struct Append {
@@ -74,6 +89,7 @@ pub struct Append {
     /// Appends drawn so far, by list in use.
     drawn: Box<[AtomicU64]>,
     marks: Marks,
+    nesting: NestingPlan,
     notebooks: Notebooks,
 }
 
@@ -81,6 +97,7 @@ pub struct Append {
 #[derive(Debug)]
 pub struct AppendMemory {
     space: Space,
+    db: Db,
     distribution: Distribution,
 }
 
@@ -94,6 +111,10 @@ enum PlannedOperation {
 impl Append {
     /// The workload with these parameters, for so many clients.
     pub fn new(values: &Values, clients: u32) -> Append {
+        Append::with(values, clients, NestingPlan::new(values))
+    }
+
+    fn with(values: &Values, clients: u32, nesting: NestingPlan) -> Append {
         let lists = values.count("keys");
         let (name, theta) = (values.word("distribution"), values.number("theta"));
         Append {
@@ -104,6 +125,7 @@ impl Append {
             distribution: Distribution::new(name, lists, theta, 0),
             drawn: (0..lists).map(|_| AtomicU64::new(0)).collect(),
             marks: Marks::new(values),
+            nesting,
             notebooks: Notebooks::new(clients),
         }
     }
@@ -134,6 +156,14 @@ impl Append {
         })
     }
 
+    fn begin_attempt(&self, client: u32, now: Nanos) {
+        let mut notebook = self.notebooks.of(client);
+        match self.nesting.has_checkpoints() {
+            true => notebook.begin_or_go_on(now),
+            false => notebook.begin(now),
+        }
+    }
+
     async fn perform(
         &self,
         tx: &Tx,
@@ -141,19 +171,25 @@ impl Append {
         client: u32,
         planned: &[PlannedOperation],
     ) -> Result<(), Error> {
-        for planned in planned {
-            match *planned {
-                PlannedOperation::Read(key) => {
-                    let list = read(tx, space, key).await?;
-                    self.notebooks.of(client).note(ListOperation::Read { key, list });
+        for (done, planned) in planned.iter().enumerate() {
+            let part = async |tx: &Tx| {
+                // What an attempt of the part noted that was undone did not happen.
+                self.notebooks.of(client).keep(done);
+                match *planned {
+                    PlannedOperation::Read(key) => {
+                        let list = read(tx, space, key).await?;
+                        self.notebooks.of(client).note(ListOperation::Read { key, list });
+                    }
+                    PlannedOperation::Append(key) => {
+                        let mut list = read(tx, space, key).await?;
+                        let element = self.notebooks.note_append(client, key);
+                        list.push(element);
+                        tx.put(space, key_of(key), encode(&list)).await?;
+                    }
                 }
-                PlannedOperation::Append(key) => {
-                    let mut list = read(tx, space, key).await?;
-                    let element = self.notebooks.note_append(client, key);
-                    list.push(element);
-                    tx.put(space, key_of(key), encode(&list)).await?;
-                }
-            }
+                Ok(())
+            };
+            self.nesting.run(tx, part).await?;
         }
         Ok(())
     }
@@ -173,7 +209,9 @@ impl Workload for Append {
 
     fn begin(&self, seat: &mut Seat) -> Result<AppendMemory, Error> {
         self.notebooks.of(seat.client).begin_incarnation(seat.incarnation);
-        Ok(AppendMemory { space: seat.db.space(SPACE)?, distribution: self.distribution.clone() })
+        let db = self.nesting.handle(seat.node, &seat.db, "lists");
+        let (space, distribution) = (seat.db.space(SPACE)?, self.distribution.clone());
+        Ok(AppendMemory { space, db, distribution })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut AppendMemory) -> (Ended, u32) {
@@ -182,8 +220,8 @@ impl Workload for Append {
         let (client, space) = (seat.client, memory.space);
         let (planned, clock): (&[PlannedOperation], &Clock) = (&planned, &seat.clock);
         let (seat, marks) = (&*seat, &marks[..]);
-        let (answer, attempts) = transact(&seat.db, async |tx| {
-            self.notebooks.of(client).begin(clock());
+        let (answer, attempts) = transact(&memory.db, async |tx| {
+            self.begin_attempt(client, clock());
             self.perform(tx, space, client, planned).await?;
             marks::perform(tx, &seat.db, marks).await
         })
@@ -195,6 +233,10 @@ impl Workload for Append {
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         checks::check(self, db, checks::read_in_transaction).await
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 
     fn history(&self) -> Option<ListHistory> {

@@ -15,10 +15,11 @@ use muesli::{
 
 use super::checks;
 use super::lists::{decode, encode, key_of};
-use super::{Append, AppendMemory, PARAMETERS, PlannedOperation, SPACE};
+use super::{Append, AppendMemory, PARAMETERS_OF_BOTH, PlannedOperation, SPACE};
 use crate::check::Check;
 use crate::list_history::{ListHistory, ListOperation};
 use crate::marks;
+use crate::nesting::NestingPlan;
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended};
@@ -43,12 +44,12 @@ pub const ONE_ROUND_PARAMETERS: &[Parameter] = &{
         ParameterKind::Percent,
         "Share of transactions before which their client moves a partition anywhere.",
     );
-    let mut all = [at_followers; PARAMETERS.len() + 3];
-    all[PARAMETERS.len()] = coordinated;
-    all[PARAMETERS.len() + 1] = moving;
+    let mut all = [at_followers; PARAMETERS_OF_BOTH.len() + 3];
+    all[PARAMETERS_OF_BOTH.len()] = coordinated;
+    all[PARAMETERS_OF_BOTH.len() + 1] = moving;
     let mut at = 0;
-    while at < PARAMETERS.len() {
-        all[at] = PARAMETERS[at];
+    while at < PARAMETERS_OF_BOTH.len() {
+        all[at] = PARAMETERS_OF_BOTH[at];
         at += 1;
     }
     all
@@ -142,7 +143,8 @@ impl AppendProcedures {
     /// The workload with these parameters, for so many clients.
     pub fn new(values: &Values, clients: u32) -> AppendProcedures {
         let (coordinated, at_followers) = (values.number("coordinated"), values.number("nearby"));
-        let (append, moving) = (Append::new(values, clients), values.number("moving"));
+        let (append, moving) =
+            (Append::with(values, clients, NestingPlan::flat()), values.number("moving"));
         AppendProcedures { append, coordinated, at_followers, moving, last: AtomicU16::new(0) }
     }
 

@@ -21,6 +21,12 @@ impl Account {
         Account { balance: self.balance + amount, version: self.version + 1 }
     }
 
+    /// The account that one write which added `amount` was made of, wherever it was among others.
+    pub fn before(self, amount: i64) -> Account {
+        // Who runs while others commit may see it without that write; its attempt is in vain.
+        Account { balance: self.balance - amount, version: self.version.wrapping_sub(1) }
+    }
+
     /// A delayed action that does the same to an account, unread.
     pub fn receive(amount: i64) -> Action {
         Action::add_all(&[amount, 1])
@@ -64,6 +70,16 @@ mod tests {
             prop_assert_eq!(Account::decode(Some(&account.encode())), Ok(account));
             let object = postcard::to_stdvec(&account).expect("it is encoded");
             prop_assert_eq!(SmallBytes::from(object), account.encode());
+        }
+
+        #[test]
+        fn what_is_undone_leaves_nothing_whatever_came_after_it(
+            balance: i32, version: u32, amount: i32, other: i32,
+        ) {
+            let account = Account { balance: balance.into(), version: version.into() };
+            let (amount, other) = (i64::from(amount), i64::from(other));
+            let undone = account.after(amount).after(other).before(amount);
+            prop_assert_eq!(undone, account.after(other));
         }
 
         #[test]

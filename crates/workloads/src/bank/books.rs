@@ -1,23 +1,17 @@
 //! Accounts with what clients know of them: what the bank and its loans have in common.
 
-use muesli::objects::Objects;
-use muesli::{Db, Error, Index, Key, SmallBytes, Space, SpaceOptions, Tx};
+use muesli::{Db, Error, Index, SpaceOptions};
 
 use super::account::Account;
+use super::account_rows::{self, AccountRows};
 use super::ledger::{BankLedger, Ledgers};
 use crate::calls;
-use crate::interface::Interface;
 use crate::loading::write_missing;
 use crate::parameters::{Parameter, ParameterKind, Values};
-
-/// The space with the accounts.
-const SPACE: &str = "accounts";
 
 /// How many accounts there are.
 pub(super) const OBJECTS: Parameter =
     calls::objects("1000", (2, 100_000_000), "How many accounts there are.");
-/// The name of accounts that are objects.
-const KIND: &str = "account";
 /// What each of them holds at first.
 pub(super) const INITIAL: Parameter = Parameter::new(
     "initial",
@@ -35,10 +29,8 @@ pub(super) struct AccountBooks {
     pub initial: i64,
     /// Whether they may be overdrawn.
     pub overdraft: bool,
-    /// By what means they are read and written.
-    interface: Interface,
-    /// Their keys, by their numbers.
-    pub keys: Box<[SmallBytes]>,
+    /// Where they lie, and how they are read and written.
+    pub rows: AccountRows,
     /// One for each client.
     pub ledgers: Ledgers,
 }
@@ -46,29 +38,18 @@ pub(super) struct AccountBooks {
 impl AccountBooks {
     /// As many accounts as the parameter `objects` says, for so many clients.
     pub fn new(values: &Values, overdraft: bool, clients: u32) -> AccountBooks {
-        let (accounts, interface) = (values.count("objects"), Interface::new(values));
-        let key = |account: u64| match interface {
-            Interface::Rows => SmallBytes::from(&*account.to_string()),
-            Interface::Objects => (KIND.to_owned(), account as u32).encoded(),
-        };
         AccountBooks {
-            accounts,
+            accounts: values.count("objects"),
             initial: values.count("initial") as i64,
             overdraft,
-            interface,
-            keys: (0..accounts).map(key).collect(),
+            rows: AccountRows::new(values),
             ledgers: Ledgers::new(clients, |_| BankLedger::default()),
         }
     }
 
     /// The space that they need.
     pub fn space() -> (&'static str, SpaceOptions) {
-        (SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })
-    }
-
-    /// Where they are.
-    pub fn space_of(db: &Db) -> Result<Space, Error> {
-        db.space(SPACE)
+        (account_rows::SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })
     }
 
     /// What all accounts together hold.
@@ -76,55 +57,10 @@ impl AccountBooks {
         self.initial * self.accounts as i64
     }
 
-    /// An account's key.
-    pub fn key(&self, account: u32) -> SmallBytes {
-        self.keys[account as usize].clone()
-    }
-
     /// Writes those that are not there yet.
     pub async fn load(&self, db: &Db) -> Result<(), Error> {
         let first = Account { balance: self.initial, version: 0 }.encode();
-        let rows = self.keys.iter().map(|key| (key.clone(), first.clone()));
-        write_missing(db, AccountBooks::space_of(db)?, rows).await
-    }
-
-    /// What accounts hold, in this order.
-    pub async fn read(
-        &self,
-        tx: &Tx,
-        space: Space,
-        accounts: impl Iterator<Item = u32>,
-    ) -> Result<Vec<Account>, Error> {
-        match self.interface {
-            Interface::Rows => {
-                let values = tx.get_many(space, accounts.map(|account| self.key(account))).await?;
-                values.iter().map(|value| Account::decode(value.as_ref())).collect()
-            }
-            Interface::Objects => {
-                let accounts: Vec<u32> = accounts.collect();
-                let opened = Self::objects(space).open_all(tx, &accounts).await?;
-                opened.iter().map(|account| account.value(tx)).collect()
-            }
-        }
-    }
-
-    /// What an account that the transaction has read holds from now on.
-    pub async fn write(
-        &self,
-        tx: &Tx,
-        space: Space,
-        (number, account): (u32, Account),
-    ) -> Result<(), Error> {
-        match self.interface {
-            Interface::Rows => tx.put(space, self.key(number), account.encode()).await,
-            Interface::Objects => {
-                Self::objects(space).open(tx, &number).await?.set(tx, account).await
-            }
-        }
-    }
-
-    /// The accounts as objects.
-    fn objects(space: Space) -> Objects<u32, Account> {
-        Objects::new(space, KIND)
+        let rows = self.rows.keys().iter().map(|key| (key.clone(), first.clone()));
+        write_missing(db, AccountRows::space_of(db)?, rows).await
     }
 }

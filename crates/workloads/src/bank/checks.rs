@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use muesli::{Db, Error};
 
 use super::account::Account;
+use super::account_rows::AccountRows;
 use super::books::AccountBooks;
 use super::ledger::{BankUpdate, Transfer, closed};
 use crate::check::{Check, Complaints};
@@ -59,11 +60,11 @@ pub(super) async fn check(books: &AccountBooks, db: &Db) -> Result<Vec<Check>, E
 }
 
 async fn read_accounts(books: &AccountBooks, db: &Db) -> Result<Vec<Account>, Error> {
-    let (space, strict) = (AccountBooks::space_of(db)?, db.strict().read_only());
+    let (space, strict) = (AccountRows::space_of(db)?, db.strict().read_only());
     let numbers: Vec<u32> = (0..books.accounts as u32).collect();
     let mut accounts = Vec::new();
     for chunk in numbers.chunks(CHUNK) {
-        let read = async |tx: &muesli::Tx| books.read(tx, space, chunk.iter().copied()).await;
+        let read = async |tx: &muesli::Tx| books.rows.read(tx, space, chunk.iter().copied()).await;
         accounts.extend(strict.transact_here(read).await?);
     }
     Ok(accounts)

@@ -12,16 +12,21 @@
 //! group must find what it held at first; and clients book what each of their calls has moved, as
 //! in the [bank](super).
 
+use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
+use super::account_rows::AccountRows;
 use super::books::{AccountBooks, INITIAL, OBJECTS};
 use super::checks;
 use super::ledger::Transfer;
+use super::open::OpenAccounts;
+use super::open::loans::LoanWork;
 use crate::calls::{self, CallLength, LENGTH, check_shares};
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::interface::INTERFACE;
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::open_layer::check_finished;
+use crate::nesting::{NESTING_SELDOM_OPEN, NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{LocalFuture, Seat, Workload, ended, transact};
@@ -59,9 +64,12 @@ pub const PARAMETERS: &[Parameter] = &[
         "Share of transactions that read a whole group.",
     ),
     INTERFACE,
-    NESTING,
+    NESTING_SELDOM_OPEN,
+    PATIENCE,
 ];
 
+/// So often a loan asks for money, with 1 to 10 lenders.
+const ASKED: [u64; 10] = [1, 3, 6, 11, 19, 32, 53, 87, 142, 231];
 /// A part of a loan is drawn in so many steps.
 const PARTS: u64 = 1 << 16;
 
@@ -85,6 +93,10 @@ pub struct LoanMemory {
     space: Space,
     writer: Db,
     reader: Db,
+    /// For reads of whole groups.
+    total_reader: Db,
+    /// Where calls are open children.
+    open: Option<OpenAccounts>,
 }
 
 /// A call of an account for money: it pays what it was called for, if it was, and borrows that.
@@ -114,6 +126,12 @@ impl LoanCall {
         LoanCall { account, pays, lenders }
     }
 
+    /// The accounts that a sum visits, in its order.
+    fn visited(&self, into: &mut Vec<u32>) {
+        into.push(self.account);
+        self.lenders.iter().for_each(|lender| lender.visited(into));
+    }
+
     /// What the calls move, one after the other.
     fn transfers(&self, into: &mut Vec<Transfer>) {
         for lender in &self.lenders {
@@ -140,16 +158,20 @@ impl Loan {
         }
         check_shares(values, &["reads", "totals"])?;
         let calls = values.count("calls");
+        let (nesting, length) = (NestingPlan::seldom_open(values), CallLength::new(values, calls));
+        nesting.check_length(length.each())?;
+        // A sum visits the account, too, that a loan would be for.
+        nesting.check_children(calls * (ASKED[lenders as usize - 1] + 1))?;
         Ok(Loan {
             books: AccountBooks::new(values, true, clients),
             amount: values.count("amount"),
             lenders: lenders as usize,
             calls: calls as usize,
-            length: CallLength::new(values, calls),
+            length,
             group: group as u32,
             reads: values.number("reads"),
             totals: values.number("totals"),
-            nesting: NestingPlan::new(values),
+            nesting,
         })
     }
 
@@ -176,8 +198,8 @@ impl Loan {
     }
 
     async fn change(&self, tx: &Tx, space: Space, account: u32, by: i64) -> Result<(), Error> {
-        let found = self.books.read(tx, space, std::iter::once(account)).await?;
-        self.books.write(tx, space, (account, found[0].after(by))).await
+        let found = self.books.rows.read(tx, space, std::iter::once(account)).await?;
+        self.books.rows.write(tx, space, (account, found[0].after(by))).await
     }
 
     /// An account borrows: each that it calls pays, and borrows as much itself.
@@ -208,7 +230,7 @@ impl Loan {
         call: &'a LoanCall,
     ) -> LocalFuture<'a, Result<i64, Error>> {
         Box::pin(async move {
-            let found = self.books.read(tx, space, std::iter::once(call.account)).await?;
+            let found = self.books.rows.read(tx, space, std::iter::once(call.account)).await?;
             let mut sum = found[0].balance;
             for lender in &call.lenders {
                 let lent = async |tx: &Tx| self.sum(tx, space, lender).await;
@@ -218,19 +240,38 @@ impl Loan {
         })
     }
 
+    fn open(&self, db: &Db) -> Result<Option<OpenAccounts>, Error> {
+        OpenAccounts::new((&self.books, &self.nesting), None, db)
+    }
+
+    /// What transactions with open children work with.
+    fn work<'a>(&'a self, memory: &LoanMemory, seat: &'a Seat) -> LoanWork<'a> {
+        let (books, space) = (&self.books, memory.space);
+        LoanWork { books, space, db: &seat.db, length: self.length }
+    }
+
     async fn borrow(&self, memory: &LoanMemory, seat: &Seat, loans: &[LoanCall]) -> (Ended, u32) {
-        let mut transfers = Vec::new();
-        loans.iter().for_each(|loan| loan.transfers(&mut transfers));
-        self.books.ledgers.of(seat.client).set_out(transfers);
+        let paid = loans.iter().map(|loan| {
+            let mut transfers = Vec::new();
+            loan.transfers(&mut transfers);
+            transfers
+        });
+        let paid: Vec<Vec<Transfer>> = paid.collect();
+        self.books.ledgers.of(seat.client).set_out(paid.concat());
         let space = memory.space;
-        let (answer, attempts) = transact(&memory.writer, async |tx| {
-            for loan in loans {
-                self.call(tx, space, loan).await?;
-                self.length.wait(&seat.db).await?;
+        let (answer, attempts) = match &memory.open {
+            Some(open) => open.lend(&memory.writer, self.work(memory, seat), &paid).await,
+            None => {
+                transact(&memory.writer, async |tx| {
+                    for loan in loans {
+                        self.call(tx, space, loan).await?;
+                        self.length.wait(&seat.db).await?;
+                    }
+                    Ok(())
+                })
+                .await
             }
-            Ok(())
-        })
-        .await;
+        };
         let ended = ended(answer);
         self.books.ledgers.of(seat.client).settle(&ended);
         (ended, attempts)
@@ -238,23 +279,38 @@ impl Loan {
 
     async fn read(&self, memory: &LoanMemory, seat: &Seat, loans: &[LoanCall]) -> (Ended, u32) {
         let space = memory.space;
-        let (answer, attempts) = transact(&memory.reader, async |tx| {
-            let mut sum = 0;
-            for loan in loans {
-                sum += self.sum(tx, space, loan).await?;
-                self.length.wait(&seat.db).await?;
+        let (answer, attempts) = match &memory.open {
+            Some(open) => {
+                let visited = loans.iter().map(|loan| {
+                    let mut accounts = Vec::new();
+                    loan.visited(&mut accounts);
+                    accounts
+                });
+                let visited: Vec<Vec<u32>> = visited.collect();
+                open.sum_visited(&memory.reader, self.work(memory, seat), &visited).await
             }
-            Ok(sum)
-        })
-        .await;
+            None => {
+                transact(&memory.reader, async |tx| {
+                    let mut sum = 0;
+                    for loan in loans {
+                        sum += self.sum(tx, space, loan).await?;
+                        self.length.wait(&seat.db).await?;
+                    }
+                    Ok(sum)
+                })
+                .await
+            }
+        };
         (ended(answer), attempts)
     }
 
     async fn read_group(&self, memory: &LoanMemory, seat: &Seat, first: u32) -> (Ended, u32) {
         let (space, all) = (memory.space, first..first + self.group);
-        let (answer, attempts) =
-            transact(&memory.reader, async |tx| self.books.read(tx, space, all.clone()).await)
-                .await;
+        let (answer, attempts) = transact(&memory.total_reader, async |tx| match &memory.open {
+            Some(open) => open.read_decided((&self.books.rows, tx, space), all.clone()).await,
+            None => self.books.rows.read(tx, space, all.clone()).await,
+        })
+        .await;
         if let Ok(found) = &answer {
             let sum: i64 = found.iter().map(|account| account.balance).sum();
             let total = self.books.initial * i64::from(self.group);
@@ -272,7 +328,7 @@ impl Workload for Loan {
     type Memory = LoanMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![AccountBooks::space()]
+        std::iter::once(AccountBooks::space()).chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -282,8 +338,10 @@ impl Workload for Loan {
     fn begin(&self, seat: &mut Seat) -> Result<LoanMemory, Error> {
         self.books.ledgers.of(seat.client).begin_incarnation();
         let writer = self.nesting.handle(seat.node, &seat.db, "loans");
-        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "sums");
-        Ok(LoanMemory { space: AccountBooks::space_of(&seat.db)?, writer, reader })
+        let total_reader = seat.db.read_only();
+        let reader = self.nesting.handle(seat.node, &total_reader, "sums");
+        let (space, open) = (AccountRows::space_of(&seat.db)?, self.open(&seat.db)?);
+        Ok(LoanMemory { space, writer, reader, total_reader, open })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut LoanMemory) -> (Ended, u32) {
@@ -300,11 +358,19 @@ impl Workload for Loan {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(&self.books, db).await
+        let ended = match self.open(db)? {
+            Some(open) => Some(check_finished(&open.layer, db).await?),
+            None => None,
+        };
+        Ok(checks::check(&self.books, db).await?.into_iter().chain(ended).collect())
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }
 
@@ -318,11 +384,10 @@ mod tests {
 
     #[test]
     fn calls_are_as_many_as_lists_of_their_own_make_them() {
-        let expected = [0, 1, 3, 6, 11, 19, 32, 53, 87, 142, 231];
-        for (lenders, expected) in expected.into_iter().enumerate() {
-            let all: Vec<u32> = (1..=lenders as u32).collect();
+        for (expected, lenders) in ASKED.into_iter().zip(1..) {
+            let all: Vec<u32> = (1..=lenders).collect();
             let call = LoanCall::new(0, 0, 100, &all, &mut Chance::new(7, 0, 1));
-            assert_eq!(count(&call), expected, "{lenders} lenders");
+            assert_eq!(count(&call) as u64, expected, "{lenders} lenders");
         }
     }
 

@@ -7,26 +7,34 @@
 //! whole numbers. Every account carries a version counter, raised by every write.
 
 mod account;
+mod account_rows;
 mod books;
 mod checks;
 mod ledger;
 pub mod loan;
 mod mix;
+mod open;
 
+use muesli::open_nesting::{NestingCounts, NestingSwitch};
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
 use crate::calls::{self, CallLength, LENGTH};
 use crate::check::Check;
 use crate::interface::{INTERFACE, Interface};
 use crate::marks::{self, Marks};
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::open_layer::check_finished;
+use crate::nesting::{NESTING_SELDOM_OPEN, NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
+use crate::staleness::{self, StaleReads};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use account::Account;
+use account_rows::AccountRows;
 use books::{AccountBooks, INITIAL, OBJECTS};
 use ledger::Transfer;
 use mix::{BankChoice, BankMix};
+use open::OpenAccounts;
+use open::transfers::BankWork;
 
 /// What the bank takes.
 pub const PARAMETERS: &[Parameter] = &[
@@ -94,16 +102,25 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Flag,
         "Whether each client uses accounts of its own, so that none conflict.",
     ),
+    staleness::PARAMETER,
     marks::PARAMETER,
     marks::BLIND,
     INTERFACE,
-    NESTING,
+    NESTING_SELDOM_OPEN,
+    PATIENCE,
     Parameter::new(
         "apart",
         "false",
         ParameterKind::Flag,
         "Whether each account of a transfer, and each sum, is read in a part of its own, as with \
          `nesting=closed`, and not all are read at first.",
+    ),
+    Parameter::new(
+        "undone",
+        "0",
+        ParameterKind::Percent,
+        "With open children: share of transactions whose transfers are each a closed child around \
+         its withdrawal and deposit, which is first undone, and made once more.",
     ),
 ];
 
@@ -114,11 +131,16 @@ pub struct Bank {
     delayed: bool,
     mix: BankMix,
     nesting: NestingPlan,
+    /// For tests: a rule of open nesting that is broken.
+    broken: Option<NestingSwitch>,
     /// Whether withdrawals, deposits and sums are parts of their own.
     apart: bool,
+    /// Share of transactions that undo each transfer once.
+    undone: f64,
     /// What each of its calls takes besides.
     length: CallLength,
     marks: Marks,
+    stale_reads: StaleReads,
 }
 
 /// What a client of the bank remembers.
@@ -130,6 +152,10 @@ pub struct BankMemory {
     summer: Db,
     /// For reads of all accounts.
     reader: Db,
+    /// Where parts are open children.
+    open: Option<OpenAccounts>,
+    /// Whether the next transfers are undone once.
+    undoes: bool,
     choice: BankChoice,
 }
 
@@ -140,18 +166,50 @@ impl Bank {
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<Bank, ParameterError> {
         let mix = BankMix::new(values, clients)?;
-        let nesting = NestingPlan::new(values);
-        let has_parts = !nesting.is_flat();
+        let (calls, nesting) = (values.count("calls"), NestingPlan::seldom_open(values));
+        let (has_parts, length) = (!nesting.is_flat(), CallLength::new(values, calls));
+        nesting.check_length(length.each())?;
+        nesting.check_children(2 * calls)?;
+        if nesting.may_be_open() && values.number("write-all") > 0.0 {
+            let text = "write-all needs nesting=flat, closed or checkpoints: an open child that \
+                        writes all accounts would keep out everybody else";
+            return Err(ParameterError::Incompatible(text.to_owned()));
+        }
+        let undone = values.number("undone");
+        if undone > 0.0 && !nesting.may_be_open() {
+            let text = "undone needs nesting=open or auto-open: it is about closed children that \
+                        have open ones";
+            return Err(ParameterError::Incompatible(text.to_owned()));
+        }
         Interface::new(values).check_delayed(values.flag("delayed"))?;
         Ok(Bank {
             books: AccountBooks::new(values, values.flag("overdraft"), clients),
             delayed: values.flag("delayed"),
             mix,
             nesting,
+            broken: None,
             apart: values.flag("apart") || has_parts,
-            length: CallLength::new(values, values.count("calls")),
+            undone,
+            length,
             marks: Marks::new(values),
+            stale_reads: StaleReads::new(values),
         })
+    }
+
+    /// For tests: breaks a rule of open nesting.
+    #[doc(hidden)]
+    pub fn without(self, switch: NestingSwitch) -> Bank {
+        Bank { broken: Some(switch), ..self }
+    }
+
+    fn open(&self, db: &Db) -> Result<Option<OpenAccounts>, Error> {
+        OpenAccounts::new((&self.books, &self.nesting), self.broken, db)
+    }
+
+    /// What transactions with open children work with.
+    fn work<'a>(&'a self, seat: &'a Seat, space: Space, marks: &'a [marks::Use]) -> BankWork<'a> {
+        let (books, db, length, delayed) = (&self.books, &seat.db, self.length, self.delayed);
+        BankWork { books, space, db, length, marks, delayed, undone: false }
     }
 
     async fn transfer(
@@ -162,8 +220,29 @@ impl Bank {
         marks: &[marks::Use],
     ) -> (Ended, u32) {
         self.books.ledgers.of(seat.client).set_out(transfers.to_vec());
+        let (answer, attempts) = match &memory.open {
+            Some(open) => {
+                let undone = memory.undoes;
+                let work = BankWork { undone, ..self.work(seat, memory.space, marks) };
+                open.transfer(&memory.writer, work, transfers).await
+            }
+            None => self.transfer_at_once(memory, seat, transfers, marks).await,
+        };
+        let ended = ended(answer);
+        self.books.ledgers.of(seat.client).settle(&ended);
+        (ended, attempts)
+    }
+
+    /// Transfers of which nothing commits before all does.
+    async fn transfer_at_once(
+        &self,
+        memory: &BankMemory,
+        seat: &Seat,
+        transfers: &[Transfer],
+        marks: &[marks::Use],
+    ) -> (Result<(), Error>, u32) {
         let (space, overdraft) = (memory.space, self.books.overdraft);
-        let (answer, attempts) = transact(&memory.writer, async |tx| {
+        transact(&memory.writer, async |tx| {
             if self.apart {
                 for transfer in transfers {
                     self.withdraw_and_deposit(tx, (seat, space), *transfer).await?;
@@ -172,21 +251,21 @@ impl Bank {
             }
             let touched = |it: &Transfer| [Some(it.from), (!self.delayed).then_some(it.to)];
             let touched = transfers.iter().flat_map(touched).flatten();
-            let found = self.books.read(tx, space, touched).await?;
+            let found = self.books.rows.read(tx, space, touched).await?;
             let each = if self.delayed { 1 } else { 2 };
             for (transfer, found) in transfers.iter().zip(found.chunks_exact(each)) {
                 if !overdraft && found[0].balance < transfer.amount {
                     return Err(Error::rollback("the account does not hold the amount"));
                 }
                 let payer = found[0].after(-transfer.amount);
-                self.books.write(tx, space, (transfer.from, payer)).await?;
+                self.books.rows.write(tx, space, (transfer.from, payer)).await?;
                 match found.get(1) {
                     Some(payee) => {
                         let payee = payee.after(transfer.amount);
-                        self.books.write(tx, space, (transfer.to, payee)).await?;
+                        self.books.rows.write(tx, space, (transfer.to, payee)).await?;
                     }
                     None => {
-                        let to = self.books.key(transfer.to);
+                        let to = self.books.rows.key(transfer.to);
                         tx.defer(space, to, Account::receive(transfer.amount)).await?;
                     }
                 }
@@ -194,10 +273,7 @@ impl Bank {
             self.length.wait_for(&seat.db, transfers.len() as u32).await?;
             marks::perform(tx, &seat.db, marks).await
         })
-        .await;
-        let ended = ended(answer);
-        self.books.ledgers.of(seat.client).settle(&ended);
-        (ended, attempts)
+        .await
     }
 
     /// A transfer in two parts; it waits in the second one.
@@ -209,16 +285,16 @@ impl Bank {
     ) -> Result<(), Error> {
         let Transfer { from, to, amount } = transfer;
         let change = async |tx: &Tx, account: u32, by: i64| {
-            let found = self.books.read(tx, space, std::iter::once(account)).await?;
+            let found = self.books.rows.read(tx, space, std::iter::once(account)).await?;
             if by < 0 && !self.books.overdraft && found[0].balance < -by {
                 return Err(Error::rollback("the account does not hold the amount"));
             }
-            self.books.write(tx, space, (account, found[0].after(by))).await
+            self.books.rows.write(tx, space, (account, found[0].after(by))).await
         };
         self.nesting.run(tx, async |tx| change(tx, from, -amount).await).await?;
         let deposit = async |tx: &Tx| {
             match self.delayed {
-                true => tx.defer(space, self.books.key(to), Account::receive(amount)).await?,
+                true => tx.defer(space, self.books.rows.key(to), Account::receive(amount)).await?,
                 false => change(tx, to, amount).await?,
             }
             self.length.wait(&seat.db).await
@@ -237,23 +313,13 @@ impl Bank {
         accounts: &[u32],
         marks: &[marks::Use],
     ) -> (Ended, u32) {
-        let space = memory.space;
-        let (answer, attempts) = transact(&memory.summer, async |tx| {
-            marks::perform(tx, &seat.db, marks).await?;
-            // All at once, or those of each call in a part of its own.
-            let in_part = if self.apart { 2 } else { accounts.len() };
-            let mut found = Vec::with_capacity(accounts.len());
-            for some in accounts.chunks(in_part) {
-                let sum = async |tx: &Tx| {
-                    let found = self.books.read(tx, space, some.iter().copied()).await?;
-                    self.length.wait_for(&seat.db, some.len() as u32 / 2).await?;
-                    Ok(found)
-                };
-                found.extend(self.nesting.run(tx, sum).await?);
+        let (answer, attempts) = match &memory.open {
+            Some(open) => {
+                let work = self.work(seat, memory.space, marks);
+                open.sum(&memory.summer, work, accounts).await
             }
-            Ok(found)
-        })
-        .await;
+            None => self.sum_at_once(memory, seat, accounts, marks).await,
+        };
         if let Ok(found) = &answer {
             self.judge_balances(seat, found);
             let sum: i64 = found.iter().map(|account| account.balance).sum();
@@ -265,10 +331,40 @@ impl Bank {
         (ended(answer), attempts)
     }
 
+    async fn sum_at_once(
+        &self,
+        memory: &BankMemory,
+        seat: &Seat,
+        accounts: &[u32],
+        marks: &[marks::Use],
+    ) -> (Result<Vec<Account>, Error>, u32) {
+        let space = memory.space;
+        transact(&memory.summer, async |tx| {
+            marks::perform(tx, &seat.db, marks).await?;
+            // All at once, or those of each call in a part of its own.
+            let in_part = if self.apart { 2 } else { accounts.len() };
+            let mut found = Vec::with_capacity(accounts.len());
+            for some in accounts.chunks(in_part) {
+                let sum = async |tx: &Tx| {
+                    let found = self.books.rows.read(tx, space, some.iter().copied()).await?;
+                    self.length.wait_for(&seat.db, some.len() as u32 / 2).await?;
+                    Ok(found)
+                };
+                found.extend(self.nesting.run(tx, sum).await?);
+            }
+            Ok(found)
+        })
+        .await
+    }
+
     async fn read_all(&self, memory: &BankMemory, seat: &Seat) -> (Ended, u32) {
         let space = memory.space;
         let (answer, attempts) = transact(&memory.reader, async |tx| {
-            self.books.read(tx, space, 0..self.books.accounts as u32).await
+            let all = 0..self.books.accounts as u32;
+            match &memory.open {
+                Some(open) => open.read_decided((&self.books.rows, tx, space), all).await,
+                None => self.books.rows.read(tx, space, all).await,
+            }
         })
         .await;
         if let Ok(found) = &answer {
@@ -296,9 +392,9 @@ impl Bank {
         self.books.ledgers.of(seat.client).set_out_all();
         let space = memory.space;
         let (answer, attempts) = transact(&seat.db, async |tx| {
-            let found = self.books.read(tx, space, 0..self.books.accounts as u32).await?;
+            let found = self.books.rows.read(tx, space, 0..self.books.accounts as u32).await?;
             for (account, state) in found.iter().enumerate() {
-                self.books.write(tx, space, (account as u32, state.after(0))).await?;
+                self.books.rows.write(tx, space, (account as u32, state.after(0))).await?;
             }
             Ok(())
         })
@@ -313,7 +409,8 @@ impl Workload for Bank {
     type Memory = BankMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        std::iter::once(AccountBooks::space()).chain(self.marks.space()).collect()
+        let own = std::iter::once(AccountBooks::space());
+        own.chain(self.marks.space()).chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -322,12 +419,14 @@ impl Workload for Bank {
 
     fn begin(&self, seat: &mut Seat) -> Result<BankMemory, Error> {
         self.books.ledgers.of(seat.client).begin_incarnation();
-        let space = AccountBooks::space_of(&seat.db)?;
-        let choice = self.mix.choice(seat, space, &self.books.keys);
+        let space = AccountRows::space_of(&seat.db)?;
+        let choice = self.mix.choice(seat, space, self.books.rows.keys());
         let writer = self.nesting.handle(seat.node, &seat.db, "transfers");
-        let reader = seat.db.read_only();
+        let reader = self.stale_reads.handle(&seat.db);
         let summer = self.nesting.handle(seat.node, &reader, "sums");
-        Ok(BankMemory { space, writer, summer, reader, choice })
+        let open = self.open(&seat.db)?;
+        let undoes = false;
+        Ok(BankMemory { space, writer, summer, reader, open, undoes, choice })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut BankMemory) -> (Ended, u32) {
@@ -338,6 +437,7 @@ impl Workload for Bank {
             }
             mix::BankAction::Transfer(transfers) => {
                 let marks = self.marks.draw(&mut seat.chance);
+                memory.undoes = self.undone > 0.0 && seat.chance.percent(self.undone);
                 self.transfer(memory, seat, &transfers, &marks).await
             }
             mix::BankAction::ReadAll => self.read_all(memory, seat).await,
@@ -346,10 +446,18 @@ impl Workload for Bank {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(&self.books, db).await
+        let ended = match self.open(db)? {
+            Some(open) => Some(check_finished(&open.layer, db).await?),
+            None => None,
+        };
+        Ok(checks::check(&self.books, db).await?.into_iter().chain(ended).collect())
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }

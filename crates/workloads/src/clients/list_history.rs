@@ -70,6 +70,8 @@ pub(crate) struct Notebook {
     client: u32,
     incarnation: u32,
     elements: u64,
+    /// How many there were when the transaction under way began.
+    elements_before: u64,
     ended: Vec<ListTransaction>,
     open: Option<ListTransaction>,
 }
@@ -84,6 +86,7 @@ impl Notebook {
     /// An attempt begins; the one before it, if it was not told to have ended, was aborted.
     pub fn begin(&mut self, now: Nanos) {
         self.close(ListStatus::Aborted, Some(now));
+        self.elements_before = self.elements;
         self.open = Some(ListTransaction {
             client: self.client,
             incarnation: self.incarnation,
@@ -92,6 +95,25 @@ impl Notebook {
             status: ListStatus::Unknown,
             operations: Vec::new(),
         });
+    }
+
+    /// A transaction begins, or an attempt of one that may go on where the one before was: it does
+    /// the same again, with the same elements, and is the same transaction.
+    pub fn begin_or_go_on(&mut self, now: Nanos) {
+        match &mut self.open {
+            None => self.begin(now),
+            Some(open) => {
+                open.operations.clear();
+                self.elements = self.elements_before;
+            }
+        }
+    }
+
+    /// Of what was noted of the attempt so far, so many operations happened.
+    pub fn keep(&mut self, operations: usize) {
+        if let Some(open) = &mut self.open {
+            open.operations.truncate(operations);
+        }
     }
 
     pub fn note(&mut self, operation: ListOperation) {
@@ -162,6 +184,27 @@ impl Notebooks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_goes_on_appends_the_same_elements_and_parts_that_are_undone_are_left_out() {
+        let notebooks = Notebooks::new(1);
+        notebooks.of(0).begin_or_go_on(Nanos(10));
+        let first = notebooks.note_append(0, 7);
+        notebooks.of(0).begin_or_go_on(Nanos(20));
+        assert_eq!(notebooks.note_append(0, 7), first);
+        notebooks.note_append(0, 8);
+        notebooks.of(0).keep(1);
+        let second = notebooks.note_append(0, 8);
+        notebooks.of(0).end(&Ended::Committed, Nanos(30));
+        let history = notebooks.history().transactions;
+        let [transaction] = &history[..] else { panic!("{history:?}") };
+        assert_eq!((transaction.begin, transaction.status), (Nanos(10), ListStatus::Committed));
+        let appended = [(7, first), (8, second)];
+        let expected = appended.map(|(key, element)| ListOperation::Append { key, element });
+        assert_eq!(transaction.operations, expected);
+        notebooks.of(0).begin_or_go_on(Nanos(40));
+        assert_ne!(notebooks.note_append(0, 8), second, "another transaction");
+    }
 
     #[test]
     fn each_attempt_is_a_transaction_with_elements_of_its_own() {

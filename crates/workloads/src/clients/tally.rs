@@ -184,6 +184,13 @@ impl Tallies {
         self.0.all().map(|tally| tally.ended()).sum()
     }
 
+    /// The sum of all, which count from zero again.
+    pub fn take(&self) -> Tally {
+        let mut total = Tally::default();
+        self.0.all().for_each(|mut tally| total.add(&std::mem::take(&mut *tally)));
+        total
+    }
+
     /// The sum of all.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
@@ -214,5 +221,6 @@ mod tests {
         let far = Nanos(90_000_000_000);
         tallies.of(0).count(&Ended::Committed, 1, far);
         assert!(tallies.total().latency.max() >= far.0, "long latencies are not cut off");
+        assert_eq!((tallies.take().committed, tallies.ended()), (2, 0));
     }
 }

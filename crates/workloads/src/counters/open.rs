@@ -4,8 +4,6 @@
 //! Adding to a counter and adding to it go together, reading and reading do, and the two do not
 //! with each other. A transaction that is aborted subtracts what it has added.
 
-use std::cell::Cell;
-
 use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNested, OpenNesting, OpenTx};
 use muesli::structures::Counter;
 use muesli::{Db, Error, Space, Tx};
@@ -14,6 +12,7 @@ use super::handle::CounterHandle;
 use crate::calls::CallLength;
 use crate::interface::Interface;
 use crate::nesting::{NestingPlan, open_layer};
+use crate::workload::transact_nested;
 
 /// Subtracts an amount from counters, by their names.
 const SUBTRACT: &str = "counters/subtract";
@@ -124,9 +123,7 @@ pub(super) async fn run(
     (watcher, handlers): (&impl PhaseWatcher, ChildHandlers),
     after: impl AsyncFn(&Tx) -> Result<(), Error>,
 ) -> (Result<Vec<i64>, Error>, u32) {
-    let attempts = Cell::new(0);
     let body = async |tx: &OpenTx| {
-        attempts.set(attempts.get() + 1);
         watcher.begin_attempt();
         let [before, middle, last] = phases;
         watcher.done(0, &before.run(tx, (db, length)).await?);
@@ -139,6 +136,5 @@ pub(super) async fn run(
         after(tx).await?;
         Ok(shown)
     };
-    let answer = db.transact_nested_here(layer, body).await;
-    (answer, attempts.get())
+    transact_nested(db, layer, body).await
 }

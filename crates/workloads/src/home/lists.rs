@@ -21,6 +21,7 @@ use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::sets::ledger::{SetChange, SetLedger as Changes};
@@ -68,6 +69,7 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Choice(&["skip-list", "list"]),
         "Whether a quarter of the adds writes a row that all read first, or there is none.",
     ),
+    NESTING,
 ];
 
 /// Lists on home copies.
@@ -80,6 +82,7 @@ pub struct HomeLists {
     reads: f64,
     remote: f64,
     has_level: bool,
+    nesting: NestingPlan,
     ledgers: Ledgers,
     changes: PerClient<Changes>,
 }
@@ -88,6 +91,7 @@ pub struct HomeLists {
 #[derive(Debug)]
 pub struct HomeListMemory {
     space: Space,
+    writer: Db,
     reader: Db,
     /// The element that it drew last.
     last: u32,
@@ -126,6 +130,7 @@ impl HomeLists {
             reads: values.number("reads"),
             remote: values.number("remote"),
             has_level: values.word("structure") == "skip-list",
+            nesting: NestingPlan::new(values),
             ledgers: Ledgers::new(clients),
             changes: PerClient::new(clients, |_| Changes::default()),
         }
@@ -139,6 +144,11 @@ impl HomeLists {
             return Ok(0);
         }
         number(tx.get(space, key(home, LEVEL, 0)).await?.as_ref(), "a level")
+    }
+
+    /// The same, in a part of its own.
+    async fn enter_apart(&self, tx: &Tx, space: Space, home: u32) -> Result<i64, Error> {
+        self.nesting.run(tx, async |tx| self.enter(tx, space, home).await).await
     }
 
     /// The last element below `element`, and the one that follows it.
@@ -160,8 +170,9 @@ impl HomeLists {
     async fn look(&self, seat: &Seat, memory: &HomeListMemory) -> (Ended, u32) {
         let (home, element) = (self.homes.of(seat.client), memory.last);
         let (answer, attempts) = transact(&memory.reader, async |tx| {
-            self.enter(tx, memory.space, home).await?;
-            Ok(self.find(tx, memory.space, (home, element)).await?.1 == element)
+            self.enter_apart(tx, memory.space, home).await?;
+            let walk = async |tx: &Tx| self.find(tx, memory.space, (home, element)).await;
+            Ok(self.nesting.run(tx, walk).await?.1 == element)
         })
         .await;
         // Nobody else removes what a client has added, and its session sees it.
@@ -189,8 +200,9 @@ impl HomeLists {
     }
 
     /// Runs an update; whether it changed the list.
-    async fn update(&self, seat: &Seat, space: Space, update: ListUpdate) -> (Ended, u32, bool) {
-        let (answer, attempts) = transact(&seat.db, async |tx| {
+    async fn update(&self, memory: &HomeListMemory, update: ListUpdate) -> (Ended, u32, bool) {
+        let space = memory.space;
+        let (answer, attempts) = transact(&memory.writer, async |tx| {
             self.ledgers.of(update.client).begin_attempt();
             self.changes.of(update.client).set_out(Vec::new());
             self.attempt(tx, space, update).await
@@ -205,8 +217,9 @@ impl HomeLists {
 
     async fn attempt(&self, tx: &Tx, space: Space, update: ListUpdate) -> Result<bool, Error> {
         let ListUpdate { client, home, element, adds, .. } = update;
-        let level = self.enter(tx, space, home).await?;
-        let (before, after) = self.find(tx, space, (home, element)).await?;
+        let level = self.enter_apart(tx, space, home).await?;
+        let walk = async |tx: &Tx| self.find(tx, space, (home, element)).await;
+        let (before, after) = self.nesting.run(tx, walk).await?;
         let is_there = after == element;
         if update.remote || is_there == adds {
             let key = key(home, PRIVATE, client);
@@ -270,7 +283,9 @@ impl Workload for HomeLists {
         self.ledgers.of(seat.client).begin_incarnation();
         self.changes.of(seat.client).begin_incarnation();
         let space = seat.db.space(SPACE)?;
-        Ok(HomeListMemory { space, reader: seat.db.read_only(), last: 1, added: false })
+        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
+        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "looks");
+        Ok(HomeListMemory { space, writer, reader, last: 1, added: false })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut HomeListMemory) -> (Ended, u32) {
@@ -278,7 +293,7 @@ impl Workload for HomeLists {
             return self.look(seat, memory).await;
         }
         let update = self.draw_update(seat, memory);
-        let (ended, attempts, changed) = self.update(seat, memory.space, update).await;
+        let (ended, attempts, changed) = self.update(memory, update).await;
         if ended == Ended::Committed && !update.adds && !changed {
             let complain = || format!("{update:?} found nothing to remove");
             self.ledgers.of(seat.client).wrong.add(complain);
@@ -329,6 +344,10 @@ impl Workload for HomeLists {
             self.ledgers.check_writes(db, space).await?,
             self.ledgers.check_reads(),
         ])
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }
 

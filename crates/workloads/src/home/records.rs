@@ -17,6 +17,7 @@ use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::reading::read_many;
 use crate::tally::Ended;
@@ -54,6 +55,7 @@ pub const PARAMETERS: &[Parameter] = &[
         "Whether an update touches a whole copy, or puts one record at home.",
     ),
     Parameter::new("bytes", "200", ParameterKind::Count(12, 1_000_000), "Bytes of a record."),
+    NESTING,
 ];
 
 /// YCSB on home copies.
@@ -65,6 +67,7 @@ pub struct HomeRecords {
     remote: f64,
     puts: bool,
     bytes: usize,
+    nesting: NestingPlan,
     ledgers: Ledgers,
 }
 
@@ -72,6 +75,7 @@ pub struct HomeRecords {
 #[derive(Debug)]
 pub struct HomeRecordMemory {
     space: Space,
+    writer: Db,
     reader: Db,
 }
 
@@ -98,6 +102,7 @@ impl HomeRecords {
             remote: values.number("remote"),
             puts: values.word("update") == "put",
             bytes: values.count("bytes") as usize,
+            nesting: NestingPlan::new(values),
             ledgers: Ledgers::new(clients),
         }
     }
@@ -134,7 +139,7 @@ impl HomeRecords {
     ) -> (Ended, u32) {
         let client = seat.client;
         let number = self.ledgers.of(client).next_number();
-        let (answer, attempts) = transact(&seat.db, async |tx| {
+        let (answer, attempts) = transact(&memory.writer, async |tx| {
             self.ledgers.of(client).begin_attempt();
             self.attempt(tx, memory.space, (client, number), drawn).await
         })
@@ -165,7 +170,8 @@ impl HomeRecords {
                 self.ledgers.of(client).write(key.clone(), number);
                 tx.put(space, key, value.clone()).await?;
             } else {
-                present(tx.get(space, key).await?.as_ref())?;
+                let read = async |tx: &Tx| present(tx.get(space, key.clone()).await?.as_ref());
+                self.nesting.run(tx, read).await?;
             }
         }
         if written.is_none() {
@@ -201,7 +207,9 @@ impl Workload for HomeRecords {
 
     fn begin(&self, seat: &mut Seat) -> Result<HomeRecordMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
-        Ok(HomeRecordMemory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
+        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
+        let reader = seat.db.read_only();
+        Ok(HomeRecordMemory { space: seat.db.space(SPACE)?, writer, reader })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut HomeRecordMemory) -> (Ended, u32) {
@@ -225,6 +233,10 @@ impl Workload for HomeRecords {
         let whole = format!("{} records", keys.len());
         let records = Check::none_wrong("records are there and whole", &wrong, whole);
         Ok(vec![records, self.ledgers.check_writes(db, space).await?])
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }
 

@@ -20,6 +20,7 @@ use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::reading::read_many;
 use crate::tally::Ended;
@@ -79,6 +80,7 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Flag,
         "Whether resources are counted by delayed actions, or by a read and a write.",
     ),
+    NESTING,
 ];
 
 /// Vacation on home copies.
@@ -91,6 +93,7 @@ pub struct HomeVacation {
     remote: f64,
     units: i64,
     delayed: bool,
+    nesting: NestingPlan,
     ledgers: Ledgers,
 }
 
@@ -98,6 +101,7 @@ pub struct HomeVacation {
 #[derive(Debug)]
 pub struct HomeVacationMemory {
     space: Space,
+    writer: Db,
     reader: Db,
 }
 
@@ -139,6 +143,7 @@ impl HomeVacation {
             remote: values.number("remote"),
             units: values.count("units") as i64,
             delayed: values.flag("delayed"),
+            nesting: NestingPlan::new(values),
             ledgers: Ledgers::new(clients),
         }
     }
@@ -187,18 +192,29 @@ impl HomeVacation {
         let mut best: [Option<(i64, HomeResource)>; TABLES as usize] = [None; TABLES as usize];
         for resource in asked {
             let row = self.row(*resource);
-            if tx.get(space, key(home, THERE, row)).await?.is_none() {
-                continue;
-            }
-            number(tx.get(space, key(home, FREE, row)).await?.as_ref(), "what is free")?;
-            let price = tx.get(space, key(home, PRICE, row)).await?;
-            let price = number(price.as_ref(), "a price")?;
+            let look = async |tx: &Tx| self.price(tx, (space, home), row).await;
+            let Some(price) = self.nesting.run(tx, look).await? else { continue };
             let best = &mut best[resource.table as usize];
             if best.is_none_or(|(other, _)| price > other) {
                 *best = Some((price, *resource));
             }
         }
         Ok(best.map(|found| found.map(|(_, resource)| resource)))
+    }
+
+    /// The price of a resource, if it is there.
+    async fn price(
+        &self,
+        tx: &Tx,
+        (space, home): (Space, u32),
+        row: u32,
+    ) -> Result<Option<i64>, Error> {
+        if tx.get(space, key(home, THERE, row)).await?.is_none() {
+            return Ok(None);
+        }
+        number(tx.get(space, key(home, FREE, row)).await?.as_ref(), "what is free")?;
+        let price = tx.get(space, key(home, PRICE, row)).await?;
+        number(price.as_ref(), "a price").map(Some)
     }
 
     async fn ask(
@@ -214,10 +230,15 @@ impl HomeVacation {
         (ended(answer), attempts)
     }
 
-    async fn update(&self, seat: &Seat, space: Space, task: &HomeTask) -> (Ended, u32) {
-        let client = seat.client;
+    async fn update(
+        &self,
+        seat: &Seat,
+        memory: &HomeVacationMemory,
+        task: &HomeTask,
+    ) -> (Ended, u32) {
+        let (client, space) = (seat.client, memory.space);
         let number = self.ledgers.of(client).next_number();
-        let (answer, attempts) = transact(&seat.db, async |tx| {
+        let (answer, attempts) = transact(&memory.writer, async |tx| {
             self.ledgers.of(client).begin_attempt();
             let attempt = |home| HomeAttempt { vacation: self, tx, space, home, client };
             match task {
@@ -285,27 +306,36 @@ impl HomeAttempt<'_> {
             self.put(HELD, customer, encode_held([0; TABLES as usize])).await?;
         }
         for resource in found.into_iter().flatten() {
-            let row = self.vacation.row(resource);
-            let free = self.number(FREE, row).await?;
-            if free < 1 {
-                continue;
+            let part =
+                async |tx: &Tx| HomeAttempt { tx, ..*self }.reserve_one(customer, resource).await;
+            if self.vacation.nesting.run(self.tx, part).await? {
+                self.vacation.ledgers.of(self.client).add(RESERVED, 1);
             }
-            let used = self.number(USED, row).await?;
-            self.put(USED, row, eight_bytes(used + 1)).await?;
-            self.put(FREE, row, eight_bytes(free - 1)).await?;
-            // The port checks the resource whenever it has changed it.
-            let (total, price) = (self.number(TOTAL, row).await?, self.number(PRICE, row).await?);
-            if used < 0 || price < 0 || used + free != total {
-                let complain = || format!("{resource:?}: {used} used, {free} free of {total}");
-                self.vacation.ledgers.of(self.client).wrong.add(complain);
-            }
-            let held = self.get(HELD, customer).await?;
-            let mut held = decode_held(held.as_ref())?;
-            held[resource.table as usize] += 1;
-            self.put(HELD, customer, encode_held(held)).await?;
-            self.vacation.ledgers.of(self.client).add(RESERVED, 1);
         }
         Ok(())
+    }
+
+    /// Reserves a resource; whether it was free.
+    async fn reserve_one(&self, customer: u32, resource: HomeResource) -> Result<bool, Error> {
+        let row = self.vacation.row(resource);
+        let free = self.number(FREE, row).await?;
+        if free < 1 {
+            return Ok(false);
+        }
+        let used = self.number(USED, row).await?;
+        self.put(USED, row, eight_bytes(used + 1)).await?;
+        self.put(FREE, row, eight_bytes(free - 1)).await?;
+        // The port checks the resource whenever it has changed it.
+        let (total, price) = (self.number(TOTAL, row).await?, self.number(PRICE, row).await?);
+        if used < 0 || price < 0 || used + free != total {
+            let complain = || format!("{resource:?}: {used} used, {free} free of {total}");
+            self.vacation.ledgers.of(self.client).wrong.add(complain);
+        }
+        let held = self.get(HELD, customer).await?;
+        let mut held = decode_held(held.as_ref())?;
+        held[resource.table as usize] += 1;
+        self.put(HELD, customer, encode_held(held)).await?;
+        Ok(true)
     }
 }
 
@@ -349,13 +379,15 @@ impl Workload for HomeVacation {
 
     fn begin(&self, seat: &mut Seat) -> Result<HomeVacationMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
-        Ok(HomeVacationMemory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
+        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
+        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "questions");
+        Ok(HomeVacationMemory { space: seat.db.space(SPACE)?, writer, reader })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut HomeVacationMemory) -> (Ended, u32) {
         match self.draw(seat.client, &mut seat.chance) {
             HomeTask::Ask(asked) => self.ask(seat, memory, &asked).await,
-            update => self.update(seat, memory.space, &update).await,
+            update => self.update(seat, memory, &update).await,
         }
     }
 
@@ -387,6 +419,10 @@ impl Workload for HomeVacation {
             self.ledgers.check_writes(db, space).await?,
             self.ledgers.check_reads(),
         ])
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }
 

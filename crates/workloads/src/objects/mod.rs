@@ -25,6 +25,7 @@ use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 
 use crate::check::Check;
 use crate::loading::write_missing;
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::placed_keys::PlacedKeys;
 use crate::tally::Ended;
@@ -133,8 +134,10 @@ pub const PARAMETERS: &[Parameter] = &[
         "one-by-one",
         "true",
         ParameterKind::Flag,
-        "Whether a transaction reads its objects one after the other, and not all at once.",
+        "Whether a transaction reads its objects one after the other, and not all at once; with \
+         nesting it does.",
     ),
+    NESTING,
 ];
 
 /// The objects.
@@ -146,6 +149,8 @@ pub struct Objects {
     hot: u64,
     siblings: usize,
     one_by_one: bool,
+    /// Each object is a part.
+    nesting: NestingPlan,
     mix: ObjectMix,
     /// Known as soon as there is a database.
     keys: OnceLock<PlacedKeys>,
@@ -157,6 +162,7 @@ pub struct Objects {
 #[derive(Debug)]
 pub struct ObjectsMemory {
     space: Space,
+    writer: Db,
     reader: Db,
 }
 
@@ -167,13 +173,15 @@ impl Objects {
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<Objects, ParameterError> {
         let total = values.count("objects");
+        let nesting = NestingPlan::new(values);
         Ok(Objects {
             total,
             bytes: values.count("bytes") as usize,
             clients,
             hot: values.count("hot"),
             siblings: values.count("siblings") as usize,
-            one_by_one: values.flag("one-by-one"),
+            one_by_one: values.flag("one-by-one") || !nesting.is_flat(),
+            nesting,
             mix: ObjectMix::new(values)?,
             keys: OnceLock::new(),
             loaded: AtomicU64::new(0),
@@ -216,25 +224,29 @@ impl Objects {
     ) -> Result<(), Error> {
         let read = drawn.iter().filter(|it| it.1 != ObjectUse::Blind && !self.one_by_one);
         let read: Vec<_> = read.map(|it| keys.key(it.0)).collect();
-        let mut at_once = Vec::new().into_iter();
+        let mut at_once = Vec::new().into_iter().peekable();
         if !read.is_empty() {
-            at_once = tx.get_many(space, read).await?.into_iter();
+            at_once = tx.get_many(space, read).await?.into_iter().peekable();
         }
         for &(number, used) in drawn {
-            let key = keys.key(number);
-            let object = match used {
-                ObjectUse::Blind => StoredObject::written(number, write),
-                ObjectUse::Read | ObjectUse::Update => {
-                    let value = match at_once.next() {
-                        Some(value) => value,
-                        None => tx.get(space, key.clone()).await?,
-                    };
-                    self.decode(number, value.as_ref())?.updated()
+            let (key, read) = (&keys.key(number), at_once.next_if(|_| used != ObjectUse::Blind));
+            let access = async |tx: &Tx| {
+                let object = match used {
+                    ObjectUse::Blind => StoredObject::written(number, write),
+                    ObjectUse::Read | ObjectUse::Update => {
+                        let value = match &read {
+                            Some(value) => value.clone(),
+                            None => tx.get(space, key.clone()).await?,
+                        };
+                        self.decode(number, value.as_ref())?.updated()
+                    }
+                };
+                if used != ObjectUse::Read {
+                    tx.put(space, key.clone(), object.encode(self.bytes)).await?;
                 }
+                Ok(())
             };
-            if used != ObjectUse::Read {
-                tx.put(space, key, object.encode(self.bytes)).await?;
-            }
+            self.nesting.run(tx, access).await?;
         }
         Ok(())
     }
@@ -270,7 +282,9 @@ impl Workload for Objects {
     fn begin(&self, seat: &mut Seat) -> Result<ObjectsMemory, Error> {
         self.books.begin_incarnation(seat.client);
         self.keys(&seat.db)?;
-        Ok(ObjectsMemory { space: seat.db.space(SPACE)?, reader: seat.db.read_only() })
+        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
+        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "reads");
+        Ok(ObjectsMemory { space: seat.db.space(SPACE)?, writer, reader })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut ObjectsMemory) -> (Ended, u32) {
@@ -282,7 +296,7 @@ impl Workload for Objects {
         let first = keys.node_of(drawn[0].0);
         seat.several = drawn.iter().any(|it| keys.node_of(it.0) != first);
         let writes = drawn.iter().any(|it| it.1 != ObjectUse::Read);
-        let db = if writes { &seat.db } else { &memory.reader };
+        let db = if writes { &memory.writer } else { &memory.reader };
         let write = self.books.set_out(seat.client, drawn);
         let place = (memory.space, keys);
         let (answer, attempts) =
@@ -294,6 +308,10 @@ impl Workload for Objects {
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         checks::check(self, db).await
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }
 

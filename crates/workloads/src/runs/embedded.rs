@@ -90,27 +90,29 @@ pub fn run(
     for (name, space) in workload.spaces(options.repositories) {
         options = options.space(name, space);
     }
-    run_on(&Db::open(options)?, workload, plan, tallies)
+    run_on(&[Db::open(options)?], workload, plan, tallies)
 }
 
-/// As [`run`], on a cluster that is connected already: the workload's spaces are made there, and
-/// the options of the plan do not count. Where an earlier run has left its data there, only what
+/// As [`run`], on a cluster that is connected already, once or from several places, to which the
+/// clients are dealt in turn: the workload's spaces are made there, and the options of the plan do
+/// not count. Where an earlier run has left its data there, only what
 /// the clients saw themselves is checked: the books of this run do not have what that one did.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_connected(
-    db: &Db,
+    dbs: &[Db],
     workload: &Arc<dyn AnyWorkload>,
     plan: &Embedded,
     tallies: &Arc<Tallies>,
 ) -> Result<Outcome, Error> {
+    let db = dbs.first().expect("somebody is connected");
     let session = db.independent();
     let before = block_on(db.run_on(0, async move || is_loaded(&session).await))??;
     for (name, space) in workload.spaces(db.catalog_of_keys().repositories()) {
         db.create_space(name, space)?;
     }
-    let mut outcome = run_on(db, workload, plan, tallies)?;
+    let mut outcome = run_on(dbs, workload, plan, tallies)?;
     if before {
         outcome.checks.retain(|check| check.name == UNEXPECTED);
         let details = "this run's books do not have what was done to them before".to_owned();
@@ -120,12 +122,13 @@ pub fn run_connected(
 }
 
 fn run_on(
-    db: &Db,
+    dbs: &[Db],
     workload: &Arc<dyn AnyWorkload>,
     plan: &Embedded,
     tallies: &Arc<Tallies>,
 ) -> Result<Outcome, Error> {
-    let ran = block_on(load_and_run(db, workload, plan, tallies))?;
+    let ran = block_on(load_and_run(dbs, workload, plan, tallies))?;
+    let db = &dbs[0];
     let checked = block_on({
         let (workload, session) = (workload.clone(), db.independent());
         db.run_on(0, async move || workload.check(&session).await)
@@ -135,7 +138,7 @@ fn run_on(
     let mut all = ran.warm_up;
     all.add(&tally);
     checks.push(all.expected());
-    let (catalog, reports) = (db.catalog(), db.close());
+    let (catalog, reports) = (db.catalog(), dbs.iter().flat_map(Db::close).collect());
     let LoopRun { length, messages, packets, .. } = ran;
     Ok(Outcome { tally, length, messages, packets, checks, catalog, reports })
 }
@@ -150,29 +153,34 @@ struct LoopRun {
 }
 
 async fn load_and_run(
-    db: &Db,
+    dbs: &[Db],
     workload: &Arc<dyn AnyWorkload>,
     plan: &Embedded,
     tallies: &Arc<Tallies>,
 ) -> Result<LoopRun, Error> {
-    let (loader, session) = (workload.clone(), db.independent());
-    db.run_on(0, async move || loader.load(&session).await).await??;
-    let strict = db.strict();
-    let db = if plan.strict { &strict } else { db };
+    let (loader, session) = (workload.clone(), dbs[0].independent());
+    dbs[0].run_on(0, async move || loader.load(&session).await).await??;
+    let strict: Vec<Db> = dbs.iter().map(Db::strict).collect();
+    let dbs = if plan.strict { &strict } else { dbs };
     let (origin, seed) = (Instant::now(), plan.seed);
     let unmeasured = Arc::new(Tallies::new(tallies.clients()));
     if plan.warm_up > Duration::ZERO {
         let length = Length::Time(plan.warm_up);
         let part = LoopPart { incarnation: 1, length, seed, origin, tallies: unmeasured.clone() };
-        part.run(db, workload).await?;
+        part.run(dbs, workload).await?;
     }
-    let (begun, messages, packets) = (Instant::now(), db.messages(), db.packets());
+    let sent = || (sum(dbs, Db::messages), sum(dbs, Db::packets));
+    let (begun, (messages, packets)) = (Instant::now(), sent());
     let part =
         LoopPart { incarnation: 2, length: plan.length, seed, origin, tallies: tallies.clone() };
-    part.run(db, workload).await?;
-    let length = begun.elapsed();
-    let (messages, packets) = (db.messages() - messages, db.packets() - packets);
+    part.run(dbs, workload).await?;
+    let (length, now) = (begun.elapsed(), sent());
+    let (messages, packets) = (now.0 - messages, now.1 - packets);
     Ok(LoopRun { length, messages, packets, warm_up: unmeasured.total() })
+}
+
+fn sum(dbs: &[Db], of: fn(&Db) -> u64) -> u64 {
+    dbs.iter().map(of).sum()
 }
 
 /// One life of all clients.
@@ -186,13 +194,14 @@ struct LoopPart {
 }
 
 impl LoopPart {
-    async fn run(&self, db: &Db, workload: &Arc<dyn AnyWorkload>) -> Result<(), Error> {
+    async fn run(&self, dbs: &[Db], workload: &Arc<dyn AnyWorkload>) -> Result<(), Error> {
         let deadline = match self.length {
             Length::Time(length) => Nanos((self.origin.elapsed() + length).as_nanos() as u64),
             Length::Transactions(_) => Nanos(u64::MAX),
         };
         let clients = 0..self.tallies.clients();
-        let clients = clients.map(|client| self.run_client(db, workload, client, deadline));
+        let of = |client: u32| &dbs[client as usize % dbs.len()];
+        let clients = clients.map(|client| self.run_client(of(client), workload, client, deadline));
         join_all(clients).await.into_iter().collect()
     }
 

@@ -19,17 +19,29 @@ pub fn guarantee_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check
         _ if strict && offers_strict(protocol) => Level::StrictSerializable,
         Isolation::Serializable => Level::Serializable,
         Isolation::StrictSerializable => Level::StrictSerializable,
-        Isolation::ExtendedUpdateSerializable => Level::Eus,
+        Isolation::ExtendedUpdateSerializable
+        | Isolation::ExtendedUpdateSerializableWithoutSessions => Level::Eus,
         Isolation::RepeatableRead => Level::Rr,
     };
-    let session_order = isolation != Isolation::RepeatableRead;
+    let session_order = match isolation {
+        Isolation::RepeatableRead | Isolation::ExtendedUpdateSerializableWithoutSessions => false,
+        Isolation::Serializable
+        | Isolation::StrictSerializable
+        | Isolation::ExtendedUpdateSerializable => true,
+    };
     Some((level, muesli_check::Options { session_order, ..Default::default() }))
 }
 
-/// Whether the protocol promises that every attempt, aborted or undone in part, sees the database
-/// as it was in one serial order of all.
-pub fn guarantees_attempts(protocol: &str) -> bool {
-    ["score", "tfa"].contains(&protocol)
+/// What the protocol promises of every attempt, aborted or undone in part, if that is more than it
+/// promises of all transactions: that it sees the database as it was in one serial order of all, or
+/// a consistent snapshot of it.
+pub fn guarantee_of_attempts(protocol: &str) -> Option<Level> {
+    match protocol {
+        "score" | "tfa" => Some(Level::SerializableAttempts),
+        "alvin" | "alvin-fast" => Some(Level::Eus),
+        it if it.starts_with("certified-") || it.starts_with("sharded-") => Some(Level::Eus),
+        _ => None,
+    }
 }
 
 /// Whether the protocol promises that a check of this name holds. One that promises less than

@@ -32,6 +32,7 @@
 //! say no more than that the estimates are of the right size.
 
 pub mod cores;
+pub mod geography;
 pub mod racks;
 
 use std::time::Duration;
@@ -45,6 +46,7 @@ use muesli_sim::network::topology::ChannelClass;
 use muesli_sim::time::Span;
 use thiserror::Error;
 
+use geography::Geography;
 use racks::RackModel;
 
 /// A kind of node with its network.
@@ -62,6 +64,8 @@ pub struct MachineModel {
     pub racks: RackModel,
     /// How many nodes with data are cores of one machine; 0 or 1: each is a machine.
     pub cores: usize,
+    /// The sites at which they are in turn, far from each other; `None`: they are at one.
+    pub geography: Option<Geography>,
     /// The times of nodes are so many times their usual ones.
     pub patience: u64,
     /// Clients run on so many nodes of their own, without repositories; 0: beside these.
@@ -108,6 +112,7 @@ impl MachineModel {
         settings.gossip_every = Nanos(settings.gossip_every.0 * (self.patience / 5).max(1));
         let times = [&mut settings.retry_after, &mut settings.in_doubt_after];
         times.into_iter().for_each(|time| *time = Nanos(time.0 * self.patience));
+        self.geography.iter().for_each(|geography| geography.prepare(settings));
     }
 
     /// Changes one thing, given as `name=value`, to see what it decides: whether clients pause
@@ -165,6 +170,7 @@ impl MachineModel {
             validator_costs: None,
             racks: RackModel::default(),
             cores: 0,
+            geography: None,
             network: channel(40, 20, 1_250_000_000),
             patience: 1,
             client_nodes: 0,
@@ -229,6 +235,41 @@ impl MachineModel {
         )
     }
 
+    /// A node of Alvin's evaluation (Turcu 2015, section 9.4): a virtual machine of a cloud with
+    /// eight cores, in Go, at one of seven sites. A message costs as much of a core as Go's network
+    /// stack and encoding take together, about 20 µs both ends, and all of it goes eight times as
+    /// fast.
+    pub fn alvin_site() -> MachineModel {
+        let span = |micros: f64| Span::from_nanos((micros * 1_000.0 / 8.0) as u64);
+        let costs = Costs {
+            tick: span(1.0),
+            receive: span(11.0),
+            send: span(9.0),
+            operation: span(2.0),
+            read: span(1.0),
+            validate: span(1.0),
+            install: span(2.0),
+            byte_picos: 250,
+            ..java(0.0)
+        };
+        let network = channel(250, 50, 125_000_000);
+        let about = "virtual machine, 8 cores, Go, at seven regions of a cloud";
+        let geography = Some(Geography::seven());
+        MachineModel { costs, geography, ..java_machine(about, 1.0, network) }
+    }
+
+    /// A node of M²Paxos's evaluation (Turcu 2015, section 10.3): one of up to 49 virtual machines
+    /// in one placement group of a cloud, whose network was measured at more than 7.9 Gbit/s a
+    /// node. What its work costs is what Muesli's own costs as calibrated, not Go's; how far it is
+    /// from the others is an estimate, made before any figure was run.
+    pub fn m2paxos_node() -> MachineModel {
+        MachineModel {
+            about: "virtual machine of a placement group, 7.9 Gbit/s, Muesli's own costs",
+            network: channel(75, 25, 987_500_000),
+            ..MachineModel::measured()
+        }
+    }
+
     /// A repository of the Granola thesis (section 6.1.3): one core of a 3.2 GHz Xeon of 2005, ten
     /// machines with clients, gigabit Ethernet, and replication as far away as `replication`.
     pub fn granola_cluster(replication: Span) -> MachineModel {
@@ -253,6 +294,7 @@ impl MachineModel {
             validator_costs: None,
             racks: RackModel::default(),
             cores: 0,
+            geography: None,
             network: channel(70, 20, 125_000_000),
             patience: 10,
             client_nodes: 10,
@@ -272,6 +314,7 @@ impl MachineModel {
             validator_costs: Some(erlang(4)),
             racks: RackModel::default(),
             cores: 0,
+            geography: None,
             network: channel(100, AMARO_TAIL, 250_000_000),
             patience: SLOW,
             client_nodes: 100,
@@ -300,6 +343,7 @@ fn java_machine(about: &'static str, share: f64, network: ChannelClass) -> Machi
         validator_costs: None,
         racks: RackModel::default(),
         cores: 0,
+        geography: None,
         network,
         patience: SLOW,
         client_nodes: 0,

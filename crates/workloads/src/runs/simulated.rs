@@ -23,6 +23,7 @@ use thiserror::Error;
 
 use crate::check::Check;
 use crate::embedded::Length;
+use crate::geography::NoGeography;
 use crate::machines::MachineModel;
 use crate::machines::cores::NoCores;
 use crate::machines::racks::NoRacks;
@@ -31,7 +32,7 @@ use crate::tempo::Tempo;
 use crate::workload::AnyWorkload;
 use simulation::Simulation;
 
-pub use crate::guarantees::{guarantee, guarantee_of, guarantees_attempts, is_guaranteed};
+pub use crate::guarantees::{guarantee, guarantee_of, guarantee_of_attempts, is_guaranteed};
 
 /// How a simulated run is made.
 #[derive(Clone, Debug)]
@@ -61,6 +62,8 @@ pub struct Simulated {
     pub seed: u64,
     /// What goes wrong. Clients run at least to its horizon.
     pub plan: Plan,
+    /// How long the clients run before they are measured, in virtual time.
+    pub warm_up: Duration,
     /// How long the clients run, in virtual time, unless the plan is longer.
     pub length: Length,
     /// And they go on until there are so many transactions.
@@ -111,6 +114,7 @@ impl Simulated {
             validator_nodes: 0,
             seed,
             plan: Plan::calm(VirtualTime::ZERO),
+            warm_up: Duration::ZERO,
             length,
             transactions_least: 0,
             pause_most: Span::ZERO,
@@ -131,7 +135,8 @@ impl Simulated {
 
     /// What of this is the world's own.
     fn set_up(&self, setup: &mut Setup) {
-        setup.replicated = self.upkeep.group > 1;
+        let exchanges = setup.protocol.exchanges_members() && self.nodes >= SITES_LEAST;
+        setup.replicated = self.upkeep.group > 1 || exchanges;
         setup.checkpoint_every = self.upkeep.checkpoint_every;
         setup.early_timers = self.early_timers;
         setup.strangers = self.upkeep.strangers;
@@ -142,6 +147,9 @@ impl Simulated {
         setup.settings.batching = self.batching;
     }
 }
+
+/// Of so many sites that have all data one may lose its disk.
+pub(crate) const SITES_LEAST: usize = 3;
 
 /// What keeps the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,7 +192,7 @@ pub struct SimulatedOutcome {
     pub length: Duration,
     /// What was checked afterwards.
     pub checks: Vec<Check>,
-    /// Messages between nodes while the clients ran and what they had begun ended.
+    /// Messages between nodes while the clients were measured and what they had begun ended.
     pub messages: u64,
     /// What was sent meanwhile, by all nodes together.
     pub traffic: NodeTraffic,
@@ -232,6 +240,9 @@ pub enum SimulationError {
         /// How many repositories there are.
         repositories: usize,
     },
+    /// Sites that there are not.
+    #[error(transparent)]
+    Geography(#[from] NoGeography),
     /// Loading failed.
     #[error("the data could not be loaded: {0}")]
     Loading(Error),

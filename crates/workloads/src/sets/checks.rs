@@ -59,7 +59,7 @@ fn judge_contents(
 ) {
     let mut there = HashSet::new();
     for (key, value) in &inspected.entries {
-        if *key >= sets.keys || *value != value_of(*key) || !there.insert(*key) {
+        if *key >= sets.phases.keys || *value != value_of(*key) || !there.insert(*key) {
             wrong.add(|| format!("structure {number} holds {key} with {value}"));
         }
     }

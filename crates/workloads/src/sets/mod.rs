@@ -12,6 +12,7 @@
 //! sound.
 
 mod checks;
+mod keys;
 pub(crate) mod ledger;
 mod object_list;
 mod object_table;
@@ -22,8 +23,7 @@ use muesli::open_nesting::{NestingCounts, NestingSwitch, OpenNesting};
 use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 use muesli_check::abstract_operations::AbstractOperation;
 
-use crate::calls::{self, CallLength, LENGTH, check_objects, check_shares};
-use crate::chance::Chance;
+use crate::calls::{self, CallLength, LENGTH, check_objects};
 use crate::check::Check;
 use crate::interface::INTERFACE;
 use crate::loading::insist;
@@ -32,6 +32,7 @@ use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind as Takes, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
+use keys::{NARROW, PHASE, PHASE_READS, SetPhases, distinct, initial};
 use ledger::{Ledgers, SetChange, SetLedger};
 use structure::{Structure, value_of};
 
@@ -83,8 +84,8 @@ const BUCKETS: Parameter =
 macro_rules! parameters {
     ($($own:ident),*) => {
         &[
-            OBJECTS, INITIAL, CALLS, READS, LENGTH, WALKS, COUNT, REMOVALS, NESTING_OR_OPEN,
-            PATIENCE, $($own),*
+            OBJECTS, INITIAL, CALLS, READS, LENGTH, WALKS, COUNT, REMOVALS, PHASE, NARROW,
+            PHASE_READS, NESTING_OR_OPEN, PATIENCE, $($own),*
         ]
     };
 }
@@ -103,10 +104,9 @@ pub const HASH_TABLE_PARAMETERS: &[Parameter] = parameters!(INTERFACE, BUCKETS);
 pub struct Sets {
     kind: StructureKind,
     count: usize,
-    keys: u64,
+    phases: SetPhases,
     /// The keys that are there at first, in the order in which they are added.
     initial: Vec<u64>,
-    reads: f64,
     walks: f64,
     calls: usize,
     length: CallLength,
@@ -153,15 +153,14 @@ impl Sets {
     pub fn new(kind: StructureKind, values: &Values, clients: u32) -> Result<Sets, ParameterError> {
         let (keys, calls) = (values.count("objects"), values.count("calls"));
         check_objects(("calls", calls), 1, keys)?;
-        check_shares(values, &["reads", "walks"])?;
+        let phases = SetPhases::new(values, (keys, calls))?;
         let (nesting, length) = (NestingPlan::or_open(values), CallLength::new(values, calls));
         nesting.check_length(length.each())?;
         Ok(Sets {
             kind,
             count: values.count("structures") as usize,
-            keys,
+            phases,
             initial: initial(kind, values.count("initial").min(keys / 2), keys),
-            reads: values.number("reads"),
             walks: values.number("walks"),
             calls: calls as usize,
             length,
@@ -184,14 +183,16 @@ impl Sets {
         (0..self.count as u32).map(one).collect()
     }
 
-    fn draw(&self, chance: &mut Chance, added: &mut Option<(usize, Vec<u64>)>) -> DrawnSet {
+    fn draw(&self, seat: &mut Seat, added: &mut Option<(usize, Vec<u64>)>) -> DrawnSet {
+        let (keys, reads) = self.phases.at((seat.clock)());
+        let chance = &mut seat.chance;
         let (kind, structure) = (chance.fraction() * 100.0, chance.below(self.count as u64));
         let structure = structure as usize;
-        let keys = distinct(self.calls, self.keys, chance);
+        let keys = distinct(self.calls, keys, chance);
         if kind < self.walks {
             return DrawnSet { structure, action: SetAction::Walk };
         }
-        if kind < self.walks + self.reads {
+        if kind < self.walks + reads {
             return DrawnSet { structure, action: SetAction::Look(keys) };
         }
         if let Some((structure, keys)) = added.take() {
@@ -342,36 +343,6 @@ impl Sets {
     }
 }
 
-/// So many different keys.
-fn distinct(many: usize, keys: u64, chance: &mut Chance) -> Vec<u64> {
-    let mut drawn: Vec<u64> = Vec::with_capacity(many);
-    while drawn.len() < many {
-        let key = chance.below(keys);
-        // Where most are taken already, the next free one.
-        let free = (0..keys).map(|step| (key + step) % keys).find(|key| !drawn.contains(key));
-        drawn.extend(free);
-    }
-    drawn
-}
-
-/// The keys that are there at first, the same in every run. In falling order they are added at
-/// the front of a list, without a search; a tree gets its shape from a random order.
-fn initial(kind: StructureKind, many: u64, keys: u64) -> Vec<u64> {
-    let mut chance = Chance::new(0, 0, 0);
-    let mut all = hashbrown::HashSet::new();
-    let mut drawn = Vec::new();
-    while (drawn.len() as u64) < many {
-        let key = chance.below(keys);
-        if all.insert(key) {
-            drawn.push(key);
-        }
-    }
-    if kind != StructureKind::Tree {
-        drawn.sort_unstable_by(|a, b| b.cmp(a));
-    }
-    drawn
-}
-
 /// So many keys are added in one transaction of the loader.
 const BATCH: usize = 32;
 
@@ -413,7 +384,7 @@ impl Workload for Sets {
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut SetMemory) -> (Ended, u32) {
-        let DrawnSet { structure, action } = self.draw(&mut seat.chance, &mut memory.added);
+        let DrawnSet { structure, action } = self.draw(seat, &mut memory.added);
         match action {
             SetAction::Look(keys) => self.look(seat, memory, structure, &keys).await,
             SetAction::Walk => self.walk(seat, memory, structure).await,
@@ -454,26 +425,5 @@ impl RecordsRoots for Sets {
 
     fn object(&self, number: u64) -> String {
         format!("set {number}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn keys_are_distinct_and_in_range(many in 0usize..20, more in 0u64..20, seed: u64) {
-            let keys = many as u64 + more + 1;
-            let mut chance = Chance::new(seed, 0, 1);
-            let first = initial(StructureKind::Tree, many as u64, keys);
-            for drawn in [distinct(many, keys, &mut chance), first] {
-                prop_assert_eq!(drawn.len(), many);
-                let all: std::collections::BTreeSet<_> = drawn.iter().collect();
-                prop_assert!(all.len() == many && drawn.iter().all(|key| *key < keys));
-            }
-        }
     }
 }

@@ -5,7 +5,6 @@
 //! together with others like it. A walk through a structure takes no lock: it sees rows, and looks
 //! whether these are sound, not what transactions mean by them.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use muesli::open_nesting::{LockMode, OpenNested, OpenNesting, OpenTx};
@@ -18,6 +17,7 @@ use super::{SPACE, Sets};
 use crate::calls::CallLength;
 use crate::nesting::open_layer;
 use crate::nesting::roots::RootCall;
+use crate::workload::transact_nested;
 
 /// The inverse operations.
 const ADD: &str = "sets/add";
@@ -73,9 +73,7 @@ pub(super) async fn look(
     (at, structure): (usize, &Structure),
     keys: &[u64],
 ) -> (Result<Option<u64>, Error>, u32) {
-    let attempts = Cell::new(0);
     let body = async |tx: &OpenTx| {
-        attempts.set(attempts.get() + 1);
         root.begin_attempt();
         let mut wrong = None;
         for &key in keys {
@@ -91,8 +89,7 @@ pub(super) async fn look(
         }
         Ok(wrong)
     };
-    let answer = db.transact_nested_here(layer, body).await;
-    (answer, attempts.get())
+    transact_nested(db, layer, body).await
 }
 
 /// Adds or removes keys; those for which that had an effect, which are set out before the commit.
@@ -103,9 +100,7 @@ pub(super) async fn change(
     (keys, adds): (&[u64], bool),
     set_out: impl Fn(&[u64]),
 ) -> (Result<Vec<u64>, Error>, u32) {
-    let attempts = Cell::new(0);
     let body = async |tx: &OpenTx| {
-        attempts.set(attempts.get() + 1);
         root.begin_attempt();
         let mut changed = Vec::new();
         for &key in keys {
@@ -130,6 +125,5 @@ pub(super) async fn change(
         set_out(&changed);
         Ok(changed)
     };
-    let answer = db.transact_nested_here(layer, body).await;
-    (answer, attempts.get())
+    transact_nested(db, layer, body).await
 }

@@ -11,7 +11,10 @@
 //! [`accounts`] say what does not hold: the standard's twelve consistency conditions, and what the
 //! clients' books ([`ledger`]) know of the committed transactions.
 //!
-//! What is here runs on the interactive API; [`procedures`] is the same in one round.
+//! What is here runs on the interactive API; [`procedures`] is the same in one round. With
+//! `nesting` profiles have parts, one after the other: the head, the number and each line of a
+//! New-Order, the customer, the district and the warehouse of a Payment, each district of a
+//! Delivery, each read of the others that needs the one before.
 //!
 //! Source: the TPC's benchmark C, standard specification, revision 5.11; clauses are cited.
 
@@ -32,6 +35,7 @@ use scale::Scale;
 use tables::{Accounts, Tables};
 
 use crate::check::Check;
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
@@ -182,8 +186,9 @@ pub const PARAMETERS: &[Parameter] = &{
             "Whether customers of a name and orders of a customer are found by an index, or all \
              customers of the name and all orders that a district has at first are read.",
         ),
+        NESTING,
     ];
-    let mut all = [more[0]; PARAMETERS_OF_BOTH.len() + 6];
+    let mut all = [more[0]; PARAMETERS_OF_BOTH.len() + 7];
     let mut at = 0;
     while at < all.len() {
         let both = PARAMETERS_OF_BOTH.len();
@@ -234,6 +239,7 @@ pub struct Tpcc {
     home: Home,
     placement: Placement,
     think: f64,
+    nesting: NestingPlan,
     ledgers: Ledgers,
 }
 
@@ -255,13 +261,14 @@ impl Tpcc {
             names: values.count("names") as u32,
             reads_each: values.word("lookups") == "each",
         };
-        Tpcc::with_settings(values, clients, settings)
+        Tpcc::with_settings(values, clients, settings, NestingPlan::new(values))
     }
 
     fn with_settings(
         values: &Values,
         clients: u32,
         settings: Settings,
+        nesting: NestingPlan,
     ) -> Result<Tpcc, ParameterError> {
         Ok(Tpcc {
             scale: Scale::new(values, settings)?,
@@ -279,6 +286,7 @@ impl Tpcc {
             },
             placement: settings.placement,
             think: values.number("think"),
+            nesting,
             ledgers: Ledgers::new(clients, |_| TpccLedger::default()),
         })
     }
@@ -325,5 +333,9 @@ impl Workload for Tpcc {
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         checks::check(self, db).await
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }

@@ -214,7 +214,7 @@ fn what_clients_know_is_looked_for() {
         seed: 3,
         strict: false,
     };
-    let outcome = crate::embedded::run_connected(&db, &workload, &plan, &tallies).unwrap();
+    let outcome = crate::embedded::run_connected(&[db], &workload, &plan, &tallies).unwrap();
     assert!(outcome.checks.iter().all(|check| check.ok), "{:?}", outcome.checks);
     assert!(outcome.tally.rolled_back > 5, "{:?}", outcome.tally);
     // The books of one run on the data of another: everything that was counted is missed.

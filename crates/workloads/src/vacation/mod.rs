@@ -26,6 +26,7 @@ use rows::{
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
@@ -63,6 +64,7 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Flag,
         "Whether counts are changed by delayed actions, without a look at what is free.",
     ),
+    NESTING,
 ];
 
 /// Vacation with its parameters.
@@ -76,6 +78,7 @@ pub struct Vacation {
     reads: f64,
     units: i64,
     delayed: bool,
+    nesting: NestingPlan,
     ledgers: PerClient<VacationLedger>,
 }
 
@@ -84,6 +87,7 @@ pub struct Vacation {
 pub struct VacationMemory {
     resources: Space,
     customers: Space,
+    writer: Db,
     reader: Db,
 }
 
@@ -146,6 +150,7 @@ impl Vacation {
             reads: values.number("reads"),
             units: values.count("units") as i64,
             delayed: values.flag("delayed"),
+            nesting: NestingPlan::new(values),
             ledgers: PerClient::new(clients, |_| VacationLedger::default()),
         }
     }
@@ -219,7 +224,9 @@ impl Workload for Vacation {
     fn begin(&self, seat: &mut Seat) -> Result<VacationMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
         let (resources, customers) = (seat.db.space(RESOURCES)?, seat.db.space(CUSTOMERS)?);
-        Ok(VacationMemory { resources, customers, reader: seat.db.read_only() })
+        let writer = self.nesting.handle(seat.node, &seat.db, "tasks");
+        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "looks");
+        Ok(VacationMemory { resources, customers, writer, reader })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut VacationMemory) -> (Ended, u32) {
@@ -229,5 +236,9 @@ impl Workload for Vacation {
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         checks::check(self, db).await
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }

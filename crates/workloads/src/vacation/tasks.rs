@@ -1,4 +1,5 @@
-//! The tasks, each a transaction.
+//! The tasks, each a transaction. What a part of one adds to the sums is its answer: it may be run
+//! again.
 
 use muesli::{Action, Error, SmallBytes, Tx};
 
@@ -10,13 +11,12 @@ use super::{Added, Vacation, VacationMemory, VacationTask};
 use crate::tally::Ended;
 use crate::workload::{Seat, ended, transact};
 
-/// One attempt at a task.
+/// One attempt at a task, or at a part of one.
+#[derive(Clone, Copy)]
 struct VacationAttempt<'a> {
     vacation: &'a Vacation,
     tx: &'a Tx,
     memory: &'a VacationMemory,
-    /// What it adds to units and customers.
-    added: Added,
 }
 
 impl Vacation {
@@ -30,17 +30,17 @@ impl Vacation {
             return self.look(seat, memory, resources).await;
         }
         let client = seat.client;
-        let (answer, attempts) = transact(&seat.db, async |tx| {
-            let mut attempt = VacationAttempt { vacation: self, tx, memory, added: [0, 0] };
-            match task {
+        let (answer, attempts) = transact(&memory.writer, async |tx| {
+            let attempt = VacationAttempt { vacation: self, tx, memory };
+            let added = match task {
                 VacationTask::Look(_) => unreachable!("done above"),
                 VacationTask::Reserve(customer, resources) => {
                     attempt.reserve(*customer, resources).await?
                 }
                 VacationTask::Delete(customer) => attempt.delete(*customer).await?,
                 VacationTask::Update(updates) => attempt.update(updates).await?,
-            }
-            self.ledgers.of(client).set_out(attempt.added);
+            };
+            self.ledgers.of(client).set_out(added);
             Ok(())
         })
         .await;
@@ -56,9 +56,20 @@ impl Vacation {
         resources: &[ResourceRow],
     ) -> (Ended, u32) {
         let (answer, attempts) = transact(&memory.reader, async |tx| {
-            let keys = resources.iter().map(|resource| resource.price_key());
-            let prices = tx.get_many(memory.resources, keys).await?;
-            prices.iter().flatten().map(decode_price).collect::<Result<Vec<_>, _>>()
+            // All at once, or each in a part of its own.
+            let in_part = if self.nesting.is_flat() { resources.len() } else { 1 };
+            let mut found = Vec::with_capacity(resources.len());
+            for some in resources.chunks(in_part) {
+                let look = async |tx: &Tx| {
+                    let keys = some.iter().map(|resource| resource.price_key());
+                    tx.get_many(memory.resources, keys).await
+                };
+                let prices = self.nesting.run(tx, look).await?;
+                for price in prices.iter().flatten() {
+                    found.push(decode_price(price)?);
+                }
+            }
+            Ok(found)
         })
         .await;
         if let Ok(prices) = &answer {
@@ -73,6 +84,16 @@ impl Vacation {
 }
 
 impl VacationAttempt<'_> {
+    /// Does a part of it.
+    async fn part<T>(
+        &self,
+        part: impl AsyncFn(VacationAttempt<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let VacationAttempt { vacation, memory, .. } = *self;
+        let run = async |tx: &Tx| part(VacationAttempt { vacation, tx, memory }).await;
+        vacation.nesting.run(self.tx, run).await
+    }
+
     async fn price(&self, resource: ResourceRow) -> Result<Option<u32>, Error> {
         let price = self.tx.get(self.memory.resources, resource.price_key()).await?;
         price.map(|price| decode_price(&price)).transpose()
@@ -119,54 +140,61 @@ impl VacationAttempt<'_> {
         Ok(best.into_iter().flatten().collect())
     }
 
-    async fn reserve(&mut self, customer: u32, resources: &[ResourceRow]) -> Result<(), Error> {
-        let wanted = self.dearest(resources).await?;
+    async fn reserve(&self, customer: u32, resources: &[ResourceRow]) -> Result<Added, Error> {
+        let wanted = self.part(async |part| part.dearest(resources).await).await?;
         if wanted.is_empty() {
-            return Ok(());
+            return Ok([0, 0]);
         }
         let there = self.entries(customer).await?;
         let is_new = there.is_none();
-        self.added[1] = i64::from(is_new);
         let mut entries = there.unwrap_or_default();
         let before = entries.len();
         for entry in wanted {
             if entries.iter().any(|held| held.resource == entry.resource) {
                 continue;
             }
-            if !self.vacation.delayed && self.counts(entry.resource).await?.free < 1 {
-                continue;
+            if self.part(async |part| part.use_one(entry.resource).await).await? {
+                entries.push(entry);
             }
-            self.count(entry.resource, [1, -1, 0]).await?;
-            entries.push(entry);
         }
         if is_new || entries.len() > before {
             self.put_customer(customer, &entries).await?;
         }
-        Ok(())
+        Ok([0, i64::from(is_new)])
     }
 
-    async fn delete(&mut self, customer: u32) -> Result<(), Error> {
-        let Some(entries) = self.entries(customer).await? else { return Ok(()) };
+    /// Takes a unit that is free; whether there was one.
+    async fn use_one(&self, resource: ResourceRow) -> Result<bool, Error> {
+        if !self.vacation.delayed && self.counts(resource).await?.free < 1 {
+            return Ok(false);
+        }
+        self.count(resource, [1, -1, 0]).await?;
+        Ok(true)
+    }
+
+    async fn delete(&self, customer: u32) -> Result<Added, Error> {
+        let Some(entries) = self.entries(customer).await? else { return Ok([0, 0]) };
         for entry in &entries {
-            self.count(entry.resource, [-1, 1, 0]).await?;
+            self.part(async |part| part.count(entry.resource, [-1, 1, 0]).await).await?;
         }
         self.tx.delete(self.memory.customers, customer_key(customer)).await?;
-        self.added[1] = -1;
-        Ok(())
+        Ok([0, -1])
     }
 
-    async fn update(&mut self, updates: &[(ResourceRow, Option<u32>)]) -> Result<(), Error> {
+    async fn update(&self, updates: &[(ResourceRow, Option<u32>)]) -> Result<Added, Error> {
+        let mut units = 0;
         for (resource, price) in updates {
-            match price {
-                Some(price) => self.add(*resource, *price).await?,
-                None => self.take(*resource).await?,
-            }
+            let update = async |part: VacationAttempt<'_>| match price {
+                Some(price) => part.add(*resource, *price).await,
+                None => part.take(*resource).await,
+            };
+            units += self.part(update).await?;
         }
-        Ok(())
+        Ok([units, 0])
     }
 
-    /// More units of a resource, at another price.
-    async fn add(&mut self, resource: ResourceRow, price: u32) -> Result<(), Error> {
+    /// More units of a resource, at another price; how many.
+    async fn add(&self, resource: ResourceRow, price: u32) -> Result<i64, Error> {
         let (space, units) = (self.memory.resources, self.vacation.units);
         if self.price(resource).await?.is_some() {
             self.count(resource, [0, units, units]).await?;
@@ -174,33 +202,35 @@ impl VacationAttempt<'_> {
             let counts = Counts { used: 0, free: units, total: units };
             self.tx.put(space, resource.counts_key(), counts.encode()).await?;
         }
-        self.added[0] += units;
-        self.tx.put(space, resource.price_key(), encode_price(price)).await
+        self.tx.put(space, resource.price_key(), encode_price(price)).await?;
+        Ok(units)
     }
 
-    /// Fewer units of a car or room, if so many are free; a flight that nobody uses, whole.
-    async fn take(&mut self, resource: ResourceRow) -> Result<(), Error> {
+    /// Fewer units of a car or room, if so many are free; a flight that nobody uses, whole. By how
+    /// many their number has changed.
+    async fn take(&self, resource: ResourceRow) -> Result<i64, Error> {
         let (space, units) = (self.memory.resources, self.vacation.units);
         if self.price(resource).await?.is_none() {
-            return Ok(());
+            return Ok(0);
         }
         let counts = self.counts(resource).await?;
         let left = if resource.table == FLIGHTS {
             if counts.used > 0 {
-                return Ok(());
+                return Ok(0);
             }
             Counts::default()
         } else {
             if counts.free < units {
-                return Ok(());
+                return Ok(0);
             }
             counts.plus([0, -units, -units])
         };
-        self.added[0] += left.total - counts.total;
         if left.total > 0 {
-            return self.tx.put(space, resource.counts_key(), left.encode()).await;
+            self.tx.put(space, resource.counts_key(), left.encode()).await?;
+        } else {
+            self.tx.delete(space, resource.counts_key()).await?;
+            self.tx.delete(space, resource.price_key()).await?;
         }
-        self.tx.delete(space, resource.counts_key()).await?;
-        self.tx.delete(space, resource.price_key()).await
+        Ok(left.total - counts.total)
     }
 }

@@ -19,6 +19,9 @@
 //! transaction reads a range of 16 neighbouring keys, and updates change, delete and insert
 //! records inside it, so that phantoms show.
 //!
+//! With `nesting` each record that a transaction of `t` uses is a part of it, the write of one with
+//! its read, and each range of `s` with its changes.
+//!
 //! What makes runs checkable: field contents are a function of the record's number; every record
 //! counts its changes; and in `t` and `s` records hold units that only move between neighbours,
 //! so that whoever reads such a group whole must find all of its units.
@@ -35,7 +38,9 @@ use muesli::{Db, Error, Index, Space, SpaceOptions};
 use crate::check::Check;
 use crate::distribution::Distribution;
 use crate::loading::write_missing;
+use crate::nesting::{NESTING, NestingPlan};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
+use crate::staleness::{self, StaleReads};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
 use keys::KeyChooser;
@@ -92,6 +97,12 @@ pub const PARAMETERS: &[Parameter] = &[
         "Records that a transaction of t reads, and keys of a range in s.",
     ),
     Parameter::new(
+        "ranges",
+        "1",
+        ParameterKind::Count(1, 1_000),
+        "Different ranges that a transaction of s scans, and changes if it is an update.",
+    ),
+    Parameter::new(
         "writes",
         "4",
         ParameterKind::Count(1, 10_000),
@@ -127,6 +138,8 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Flag,
         "Whether each client of t uses records of its own, so that none conflict; no groups then.",
     ),
+    staleness::PARAMETER,
+    NESTING,
 ];
 
 const DISTRIBUTIONS: &[&str] =
@@ -149,6 +162,7 @@ pub struct Ycsb {
     distribution: Distribution,
     scan: u64,
     reads: usize,
+    ranges: usize,
     writes: u64,
     updates: f64,
     groups: f64,
@@ -156,6 +170,8 @@ pub struct Ycsb {
     one_by_one: bool,
     /// Each client chooses among every so many-th record.
     shares: u64,
+    nesting: NestingPlan,
+    stale_reads: StaleReads,
     ledgers: Ledgers,
 }
 
@@ -163,6 +179,7 @@ pub struct Ycsb {
 #[derive(Debug)]
 pub struct YcsbMemory {
     space: Space,
+    writer: Db,
     reader: Db,
     distribution: Distribution,
 }
@@ -202,6 +219,20 @@ impl Ycsb {
             YcsbVariant::Transactional => count / shares,
             YcsbVariant::Core(_) => count,
         };
+        let ranges = values.count("ranges");
+        if variant == YcsbVariant::Scanning && ranges > choices {
+            let text = format!("ranges={ranges} is more than there are: {choices} of {reads} keys");
+            return Err(ParameterError::Incompatible(text));
+        }
+        let nesting = NestingPlan::new(values);
+        if matches!(variant, YcsbVariant::Core(_)) && !nesting.is_flat() {
+            let given = values.word("nesting");
+            let text = format!(
+                "nesting={given} needs workload=t or s: a transaction of {word} is one \
+                 operation, and has no parts"
+            );
+            return Err(ParameterError::Incompatible(text));
+        }
         let capacity = match variant {
             YcsbVariant::Core(shares) if shares.insert > 0 => values.count("inserts"),
             _ => 0,
@@ -213,6 +244,7 @@ impl Ycsb {
             distribution: Distribution::new(name, choices, values.number("theta"), capacity),
             scan: values.count("scan"),
             reads: reads as usize,
+            ranges: ranges as usize,
             writes: values.count("writes"),
             updates: values.number("updates"),
             groups: if shares > 1 { 0.0 } else { values.number("groups") },
@@ -222,6 +254,8 @@ impl Ycsb {
             },
             one_by_one: values.flag("one-by-one"),
             shares,
+            nesting,
+            stale_reads: StaleReads::new(values),
             ledgers: Ledgers::new(clients, |_| YcsbLedger::default()),
         })
     }
@@ -254,8 +288,10 @@ impl Workload for Ycsb {
 
     fn begin(&self, seat: &mut Seat) -> Result<YcsbMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
-        let (space, reader) = (seat.db.space(SPACE)?, seat.db.read_only());
-        Ok(YcsbMemory { space, reader, distribution: self.distribution.clone() })
+        let (space, reader) = (seat.db.space(SPACE)?, self.stale_reads.handle(&seat.db));
+        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
+        let reader = self.nesting.handle(seat.node, &reader, "reads");
+        Ok(YcsbMemory { space, writer, reader, distribution: self.distribution.clone() })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut YcsbMemory) -> (Ended, u32) {
@@ -268,6 +304,10 @@ impl Workload for Ycsb {
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         checks::check(self, db).await
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.nesting.notes()
     }
 }
 

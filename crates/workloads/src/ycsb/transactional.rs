@@ -23,6 +23,14 @@ enum YcsbChange {
     Insert,
 }
 
+/// What an update does with the range from a record on.
+#[derive(Clone, Copy, Debug)]
+struct RangeChange {
+    first: u64,
+    place: u64,
+    change: YcsbChange,
+}
+
 /// What becomes of a record.
 type Write = (u64, Option<Record>);
 
@@ -77,8 +85,26 @@ impl Ycsb {
         (ended(answer), attempts)
     }
 
-    /// Reads records all of which must be there.
+    /// Reads records all of which must be there, each in a part of its own.
     async fn records(
+        &self,
+        tx: &Tx,
+        memory: &YcsbMemory,
+        numbers: &[u64],
+    ) -> Result<Vec<Record>, Error> {
+        if self.nesting.is_flat() {
+            return self.records_of_part(tx, memory, numbers).await;
+        }
+        let mut records = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let read = async |tx: &Tx| self.records_of_part(tx, memory, &[*number]).await;
+            records.extend(self.nesting.run(tx, read).await?);
+        }
+        Ok(records)
+    }
+
+    /// Reads them in one part.
+    async fn records_of_part(
         &self,
         tx: &Tx,
         memory: &YcsbMemory,
@@ -110,7 +136,11 @@ impl Ycsb {
         whole_group: bool,
     ) -> (Ended, u32) {
         let client = seat.client;
-        let (answer, attempts) = transact(&seat.db, async |tx| {
+        let (answer, attempts) = transact(&memory.writer, async |tx| {
+            if !self.nesting.is_flat() {
+                self.ledgers.of(client).set_out(changed as u64);
+                return self.change_each(tx, memory, numbers, (first, changed), whole_group).await;
+            }
             let records = self.records(tx, memory, numbers).await?;
             self.ledgers.of(client).set_out(changed as u64);
             for step in 0..changed {
@@ -127,21 +157,53 @@ impl Ycsb {
         (ended, attempts)
     }
 
+    /// The same with a part for each record, which writes it if it is one of those that change.
+    async fn change_each(
+        &self,
+        tx: &Tx,
+        memory: &YcsbMemory,
+        numbers: &[u64],
+        (first, changed): (usize, usize),
+        whole_group: bool,
+    ) -> Result<(), Error> {
+        for (at, number) in numbers.iter().enumerate() {
+            let step = (at + numbers.len() - first) % numbers.len();
+            let units = if whole_group { moved(step, changed) } else { 0 };
+            let change = async |tx: &Tx| {
+                let record = self.records_of_part(tx, memory, &[*number]).await?[0];
+                if step >= changed {
+                    return Ok(());
+                }
+                let value = self.layout.encode(&record.changed(units));
+                tx.put(memory.space, self.keys.name(*number), value).await
+            };
+            self.nesting.run(tx, change).await?;
+        }
+        Ok(())
+    }
+
     /// A transaction of variant `s`.
     pub(super) async fn scanning(&self, seat: &mut Seat, memory: &mut YcsbMemory) -> (Ended, u32) {
         let reads = self.reads as u64;
         let groups = self.keys.first_count() / reads;
-        let first = memory.distribution.draw(groups, &mut seat.chance) * reads;
-        if !seat.chance.percent(self.updates) {
-            return self.scan_group(seat, memory, first).await;
-        }
-        let change = match seat.chance.below(3) {
-            0 => YcsbChange::Delete,
-            1 => YcsbChange::Insert,
-            _ => YcsbChange::Move(seat.chance.between(1, self.writes)),
+        let groups: Vec<u64> = match self.ranges {
+            1 => vec![memory.distribution.draw(groups, &mut seat.chance)],
+            many => memory.distribution.draw_distinct(many, groups, &mut seat.chance),
         };
-        let place = seat.chance.below(reads);
-        self.change_range(seat, memory, first, place, change).await
+        let firsts: Vec<u64> = groups.into_iter().map(|group| group * reads).collect();
+        if !seat.chance.percent(self.updates) {
+            return self.scan_groups(seat, memory, &firsts).await;
+        }
+        let change = |first| {
+            let change = match seat.chance.below(3) {
+                0 => YcsbChange::Delete,
+                1 => YcsbChange::Insert,
+                _ => YcsbChange::Move(seat.chance.between(1, self.writes)),
+            };
+            RangeChange { first, place: seat.chance.below(reads), change }
+        };
+        let changes: Vec<RangeChange> = firsts.into_iter().map(change).collect();
+        self.change_ranges(seat, memory, &changes).await
     }
 
     fn range(&self, first: u64) -> Range {
@@ -152,44 +214,66 @@ impl Ycsb {
         rows.iter().map(|(_, value)| self.decode(value)).collect()
     }
 
-    async fn scan_group(&self, seat: &Seat, memory: &YcsbMemory, first: u64) -> (Ended, u32) {
-        let (space, range) = (memory.space, &self.range(first));
+    async fn scan_groups(&self, seat: &Seat, memory: &YcsbMemory, firsts: &[u64]) -> (Ended, u32) {
         let (answer, attempts) = transact(&memory.reader, async |tx| {
-            self.decode_rows(&tx.scan(space, range.clone()).await?)
+            let mut found = Vec::with_capacity(firsts.len());
+            for first in firsts {
+                let range = &self.range(*first);
+                let scan =
+                    async |tx: &Tx| self.decode_rows(&tx.scan(memory.space, range.clone()).await?);
+                found.push(self.nesting.run(tx, scan).await?);
+            }
+            Ok(found)
         })
         .await;
-        if let Ok(records) = &answer {
-            self.judge_group(seat, first, records);
+        if let Ok(found) = &answer {
+            for (first, records) in firsts.iter().zip(found) {
+                self.judge_group(seat, *first, records);
+            }
         }
         (ended(answer), attempts)
     }
 
-    async fn change_range(
+    async fn change_ranges(
         &self,
         seat: &Seat,
         memory: &YcsbMemory,
-        first: u64,
-        place: u64,
-        change: YcsbChange,
+        changes: &[RangeChange],
     ) -> (Ended, u32) {
-        let (space, range, client) = (memory.space, &self.range(first), seat.client);
-        let (answer, attempts) = transact(&seat.db, async |tx| {
-            let records = self.decode_rows(&tx.scan(space, range.clone()).await?)?;
-            let (writes, changes) = plan(&records, first, self.reads as u64, place, change);
-            self.ledgers.of(client).set_out(changes);
-            for (number, record) in writes {
-                let key = self.keys.name(number);
-                match record {
-                    Some(record) => tx.put(space, key, self.layout.encode(&record)).await?,
-                    None => tx.delete(space, key).await?,
-                }
+        let client = seat.client;
+        let (answer, attempts) = transact(&memory.writer, async |tx| {
+            let mut counted = 0;
+            for change in changes {
+                let part = async |tx: &Tx| self.change_range(tx, memory, *change).await;
+                counted += self.nesting.run(tx, part).await?;
             }
+            self.ledgers.of(client).set_out(counted);
             Ok(())
         })
         .await;
         let ended = ended(answer);
         self.ledgers.of(client).settle(&ended);
         (ended, attempts)
+    }
+
+    /// Scans a range and changes it; how many changes the counters of its records show then.
+    async fn change_range(
+        &self,
+        tx: &Tx,
+        memory: &YcsbMemory,
+        RangeChange { first, place, change }: RangeChange,
+    ) -> Result<u64, Error> {
+        let (space, range) = (memory.space, self.range(first));
+        let records = self.decode_rows(&tx.scan(space, range).await?)?;
+        let (writes, changes) = plan(&records, first, self.reads as u64, place, change);
+        for (number, record) in writes {
+            let key = self.keys.name(number);
+            match record {
+                Some(record) => tx.put(space, key, self.layout.encode(&record)).await?,
+                None => tx.delete(space, key).await?,
+            }
+        }
+        Ok(changes)
     }
 
     /// A group was read whole.

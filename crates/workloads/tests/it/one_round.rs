@@ -57,7 +57,7 @@ fn judged(case: &(&str, &str), plan: Simulated) -> SimulatedOutcome {
 
 #[test]
 fn lists_are_right_where_procedures_are_run_together() {
-    for protocol in ["granola", "granola-passing"] {
+    for protocol in ["granola", "granola-passing", "alvin", "certified-multipaxos"] {
         let parallel = (0..6).map(|seed| {
             let calm = drawn(seed, if seed < 3 { "none" } else { "all" });
             let upkeep = Upkeep { parallel: 4, ..calm.upkeep };

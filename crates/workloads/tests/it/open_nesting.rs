@@ -11,6 +11,7 @@ use muesli_sim::plan::{Plan, PlanShape};
 use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_workloads::available;
+use muesli_workloads::bank::{self, Bank};
 use muesli_workloads::counters::{self, Counters};
 use muesli_workloads::embedded::Length;
 use muesli_workloads::parameters::Values;
@@ -31,6 +32,12 @@ const TABLE: &str =
 /// Their children have commit handlers, too.
 const COUNTERS: &str = "objects=20 hot=2 calls=2 nesting=open handlers=true";
 
+/// Few accounts with little money, so that withdrawals are refused, and all of them read often.
+const BANK: &str = "objects=6 initial=60 calls=2 reads=20 totals=20 nesting=open";
+/// Half of the transfers are undone once, in closed children around their open ones.
+const BANK_UNDONE: &str = "objects=6 initial=60 calls=2 reads=20 totals=20 nesting=open undone=50";
+const LOANS: &str = "objects=20 lenders=3 reads=20 totals=20 nesting=open";
+
 fn parameters(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()
 }
@@ -44,7 +51,17 @@ fn open_children_leave_nothing_behind_under_all_faults() {
         ("granola-locking", "hashtable", TABLE),
         ("score", "counters", COUNTERS),
         ("tfa", "counters", COUNTERS),
+        ("score", "bank", BANK),
+        ("tfa", "bank", BANK),
+        ("score", "bank", BANK_UNDONE),
+        ("tfa", "bank", BANK_UNDONE),
+        ("two-phase-commit", "bank", &format!("{BANK} overdraft=true delayed=true")),
+        ("score", "bank", &format!("{BANK} interface=objects")),
+        ("score", "loan", LOANS),
+        ("tfa", "loan", LOANS),
         // Some transactions have open children, and others none beside them.
+        ("tfa", "bank", &BANK.replace("=open", "=auto-open")),
+        ("score", "loan", &LOANS.replace("=open", "=auto-open")),
         ("score", "skiplist", &SET.replace("=open", "=auto")),
         ("tfa", "counters", &COUNTERS.replace("=open", "=auto")),
     ] {
@@ -129,21 +146,45 @@ fn run_counters(switch: Option<NestingSwitch>, seed: u64) -> JudgedRun {
     judged_run(&(Arc::new(counters) as Arc<dyn AnyWorkload>), "score", seed)
 }
 
-fn judged_run(workload: &Arc<dyn AnyWorkload>, protocol: &str, seed: u64) -> JudgedRun {
+/// A run of the bank; its checks that do not hold.
+fn run_bank(protocol: &str, switch: Option<NestingSwitch>, seed: u64) -> Vec<&'static str> {
+    run_bank_of((protocol, BANK), switch, seed)
+}
+
+fn run_bank_of(
+    (protocol, given): (&str, &str),
+    switch: Option<NestingSwitch>,
+    seed: u64,
+) -> Vec<&'static str> {
+    let values = Values::read("bank", bank::PARAMETERS, &parameters(given)).unwrap();
+    let bank = Bank::new(&values, CLIENTS).unwrap();
+    let bank = switch.into_iter().fold(bank, Bank::without);
+    let workload = Arc::new(bank) as Arc<dyn AnyWorkload>;
+    let plan = faulty(protocol, seed);
+    let outcome = run(&workload, &plan, &Arc::new(Tallies::new(CLIENTS))).unwrap();
+    outcome.checks.iter().filter(|check| !check.ok).map(|check| check.name).collect()
+}
+
+/// What goes wrong with this seed.
+fn faulty(protocol: &str, seed: u64) -> Simulated {
     let (kinds, length) = ("crash,client,partition,link,pause", 200);
     let horizon = VirtualTime::ZERO + Span::from_millis(length);
     let kinds: FaultKinds = kinds.parse().unwrap();
     let clients = CLIENTS + 1;
     let shape = PlanShape { nodes: 3, clients, horizon, kinds, trees: 0, faults_max: 12 };
     let plan: Plan = shape.draw(Seed::new(seed));
-    let plan = Simulated {
+    Simulated {
         plan,
         pause_most: Span::from_micros(300),
         logging: true,
         history: true,
         strict: true,
         ..Simulated::calm(protocol, 3, seed, Length::Time(Duration::from_millis(length)))
-    };
+    }
+}
+
+fn judged_run(workload: &Arc<dyn AnyWorkload>, protocol: &str, seed: u64) -> JudgedRun {
+    let plan = faulty(protocol, seed);
     let roots = workload.roots().expect("they record their roots");
     roots.recorder().switch_on();
     let outcome = run(workload, &plan, &Arc::new(Tallies::new(CLIENTS))).unwrap();
@@ -178,6 +219,29 @@ fn rules_that_are_broken_are_noticed() {
         let seed = (0..400).find(|&seed| !run_sets("score", Some(switch), seed).wrong.is_empty());
         println!("{switch:?}: {seed:?}");
         assert!(seed.is_some(), "{switch:?}");
+    }
+}
+
+/// What a withdrawal rests on is undone; a sum sees what is undone.
+#[test]
+fn a_bank_that_does_not_look_at_locks_is_noticed() {
+    for protocol in ["score", "tfa"] {
+        let broken = |seed| run_bank(protocol, Some(NestingSwitch::CheckLocks), seed);
+        let seed = (0..200).find(|&seed| !broken(seed).is_empty()).expect(protocol);
+        println!("{protocol}: {seed}");
+        assert_eq!(run_bank(protocol, None, seed), Vec::<&str>::new(), "{protocol} {seed}");
+    }
+}
+
+/// What open children did in a closed child that is undone stays.
+#[test]
+fn parts_that_are_not_compensated_are_noticed() {
+    for protocol in ["score", "tfa"] {
+        let run = |switch, seed| run_bank_of((protocol, BANK_UNDONE), switch, seed);
+        let broken = |seed: &u64| !run(Some(NestingSwitch::UndoParts), *seed).is_empty();
+        let seed = (0..10).find(broken).expect(protocol);
+        println!("{protocol}: {seed}");
+        assert_eq!(run(None, seed), Vec::<&str>::new(), "{protocol} {seed}");
     }
 }
 

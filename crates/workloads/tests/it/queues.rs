@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use muesli_core::Protocol;
+use muesli_protocols::certified::{self, Certified, CertifiedSwitch};
 use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_workloads::embedded::Length;
@@ -36,7 +38,16 @@ fn counts(queues: &Queues, outcome: &SimulatedOutcome, context: &str) -> QueueCo
 
 #[test]
 fn who_waits_for_an_item_is_woken_when_there_is_one() {
-    for protocol in ["score", "gmu", "bumper", "tfa", "two-phase-commit", "hierarchy-locking"] {
+    for protocol in [
+        "score",
+        "gmu",
+        "bumper",
+        "tfa",
+        "two-phase-commit",
+        "hierarchy-locking",
+        "alvin",
+        "certified-multipaxos",
+    ] {
         let queues = queues();
         let workload: Arc<dyn AnyWorkload> = queues.clone();
         let tallies = Arc::new(Tallies::new(CLIENTS));
@@ -47,15 +58,16 @@ fn who_waits_for_an_item_is_woken_when_there_is_one() {
 
 /// How many transactions of two clients with one item waited in vain, over many short runs: in the
 /// last one nobody else changes anything any more.
-fn in_vain(switches: Switches) -> u64 {
+fn in_vain<P: Protocol>((protocol, client_nodes): (&str, usize), switches: &P::Switches) -> u64 {
     let runs = (1..100).map(|seed| {
         let given = ["items=1", "capacity=1", "queues=1"].map(str::to_owned);
         let values = Values::read("queues", PARAMETERS, &given).unwrap();
         let queues = Arc::new(Queues::new(&values, 2).unwrap());
         let workload: Arc<dyn AnyWorkload> = queues.clone();
         let tallies = Arc::new(Tallies::new(2));
-        let plan = Simulated::calm("score", 3, seed, Length::Transactions(4));
-        let run = run_protocol::<Score>(&workload, &plan, switches, &tallies).unwrap();
+        let calm = Simulated::calm(protocol, 3, seed, Length::Transactions(4));
+        let plan = Simulated { client_nodes, ..calm };
+        let run = run_protocol::<P>(&workload, &plan, switches.clone(), &tallies).unwrap();
         assert_checks(&run.checks, &format!("seed {seed}"));
         queues.counts().in_vain
     });
@@ -65,6 +77,13 @@ fn in_vain(switches: Switches) -> u64 {
 /// What changed between the read and the watch wakes nobody then.
 #[test]
 fn a_watch_that_is_not_compared_sleeps_on() {
-    assert_eq!(in_vain(Switches::default()), 0);
-    assert!(in_vain(Switches::default().without(FamilySwitch::WatchesCompared)) > 0);
+    let compared = Switches::default();
+    assert_eq!(in_vain::<Score>(("score", 0), &compared), 0);
+    assert!(in_vain::<Score>(("score", 0), &compared.without(FamilySwitch::WatchesCompared)) > 0);
+    // A site reads for its own node at once: nothing comes in between.
+    let at_nodes_of_their_own = ("alvin", 2);
+    let compared = certified::Switches::default();
+    assert_eq!(in_vain::<Certified>(at_nodes_of_their_own, &compared), 0);
+    let without = compared.without(CertifiedSwitch::ComparesWatches);
+    assert!(in_vain::<Certified>(at_nodes_of_their_own, &without) > 0);
 }

@@ -118,7 +118,9 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
         default: "false",
         help: "Where a majority of a group has lost its folders: go on with what the others know, \
                though what only the lost ones knew is gone then; else members there wait. Where \
-               the folder is an older copy: go on with it; else the server is refused",
+               the folder is an older copy: go on with it; else the server is refused. Where the \
+               folder is empty and was not, under a certified protocol that exchanges members: \
+               get the data back from the others",
         set: |config, text| put(&mut config.server.accepts_loss, truth(text)?),
     },
     ConfigKey {

@@ -80,8 +80,8 @@ pub(super) const SERVER: &[ConfigKey] = &[
         value: "N",
         default: "1",
         help: "How many threads of each loop run procedures that touch nothing in common, the \
-               loop's own included, under granola and granola-passing; more than 1 pays where \
-               procedures take long",
+               loop's own included, under granola, granola-passing and certified protocols; more \
+               than 1 pays where procedures take long",
         set: |config, text| {
             put(&mut config.server.procedure_threads, number(text, 1, 256)? as usize)
         },

@@ -6,6 +6,9 @@ use super::ConfigKey;
 /// The most ends of transactions that can be kept for clients.
 const UNSETTLED: u64 = 1 << 40;
 
+/// The largest number of a repository.
+const LEADER_SITE_MOST: u16 = u16::MAX - 1;
+
 pub(super) const TRANSACTIONS: &[ConfigKey] = &[
     ConfigKey {
         name: "key_bytes_max",
@@ -56,6 +59,16 @@ pub(super) const TRANSACTIONS: &[ConfigKey] = &[
         default: "20",
         help: "A request between servers that was not answered for so long is sent again",
         set: |config, text| nanos(text, &mut config.server.settings.retry_after),
+    },
+    ConfigKey {
+        name: "leader_site",
+        value: "N",
+        default: "0",
+        help: "Under certified-multipaxos, the repository whose site orders commits at the start",
+        set: |config, text| {
+            let site = number(text, 0, u64::from(LEADER_SITE_MOST))?;
+            put(&mut config.server.settings.leader_site, site as u16)
+        },
     },
     ConfigKey {
         name: "lock_wait_ms",

@@ -17,6 +17,7 @@ use thiserror::Error;
 
 use crate::bytes::SmallBytes;
 use crate::ids::{NodeId, OpId, RepositoryId, SpaceId, Timestamp, TxnId};
+use crate::time::Nanos;
 
 pub use containers::{encode_count, encode_list};
 
@@ -245,7 +246,7 @@ macro_rules! newtypes {
     )*};
 }
 
-newtypes!(NodeId(u32), RepositoryId(u16), SpaceId(u16), OpId(u64), Timestamp(u64));
+newtypes!(NodeId(u32), RepositoryId(u16), SpaceId(u16), OpId(u64), Timestamp(u64), Nanos(u64));
 
 /// A struct, as its fields one after the other.
 #[macro_export]

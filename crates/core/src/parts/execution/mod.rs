@@ -53,6 +53,8 @@ pub struct Execution<'a> {
     /// Why the procedure is to end, whatever it makes of it.
     stopped: Option<Stop>,
     shared: Option<SharedDataFn<'a>>,
+    /// Deleted rows do not count: repositories that run the same forget them at times of their own.
+    counts_live_rows: bool,
 }
 
 /// Keys with their newest versions, and whether these are all of a range.
@@ -89,7 +91,15 @@ impl<'a> Execution<'a> {
             declared,
             stopped,
             shared,
+            counts_live_rows: false,
         }
+    }
+
+    /// The same run, in which deleted rows do not count as steps: for repositories of which each
+    /// forgets them when it likes, and which are to come to the same result.
+    #[must_use]
+    pub fn counting_live_rows(self) -> Execution<'a> {
+        Execution { counts_live_rows: true, ..self }
     }
 
     /// The same run, where the participants of the transaction tell each other what they have.
@@ -306,17 +316,21 @@ impl<'a> Execution<'a> {
         let mut ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =
             if scan.reverse { Box::new(range.rev()) } else { Box::new(range) };
         let (mut rows, mut found, mut bytes, mut complete) = (Vec::new(), 0, 0, true);
+        let mut counted = 0;
         for (key, handle) in ordered.by_ref().filter(|(key, _)| mine(key)) {
-            if found == live || rows.len() as u64 > steps_left || bytes > bytes_left {
+            if found == live || counted > steps_left || bytes > bytes_left {
                 complete = false;
                 break;
             }
             let version = versions.newest(handle);
             found += usize::from(version.value.is_some());
-            bytes += write_bytes(key, version.value);
+            if version.value.is_some() || !self.counts_live_rows {
+                counted += 1;
+                bytes += write_bytes(key, version.value);
+            }
             rows.push((key.clone(), version));
         }
-        self.count(rows.len() as u64)?;
+        self.count(counted)?;
         self.count_bytes(bytes)?;
         if scan.reverse {
             rows.reverse();

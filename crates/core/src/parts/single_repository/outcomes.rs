@@ -52,8 +52,39 @@ impl KnownOutcomes {
         }
         coordinator.settled_below = coordinator.settled_below.max(settled_below);
         let settled_below = coordinator.settled_below;
-        coordinator.ended.retain(|sequence, _| *sequence >= settled_below);
+        if coordinator.ended.first_key_value().is_some_and(|(first, _)| *first < settled_below) {
+            coordinator.ended = coordinator.ended.split_off(&settled_below);
+        }
         self.known(txn)
+    }
+
+    /// The coordinators that are known, each by its incarnation and up to where it knows how its
+    /// transactions ended.
+    pub fn coordinators(&self) -> impl Iterator<Item = TxnId> + '_ {
+        self.incarnations.iter().map(|(&node, it)| TxnId {
+            node,
+            incarnation: it.incarnation,
+            sequence: it.settled_below,
+        })
+    }
+
+    /// All ends that are remembered.
+    pub fn ended(&self) -> impl Iterator<Item = (TxnId, Decision)> + '_ {
+        self.incarnations.iter().flat_map(|(&node, coordinator)| {
+            let incarnation = coordinator.incarnation;
+            let ended = coordinator.ended.iter();
+            ended.map(move |(&sequence, &it)| (TxnId { node, incarnation, sequence }, it))
+        })
+    }
+
+    /// Of how many transactions of a coordinator the ends are remembered.
+    pub fn count_of(&self, coordinator: NodeId) -> usize {
+        self.incarnations.get(&coordinator).map_or(0, |it| it.ended.len())
+    }
+
+    /// Forgets a coordinator that asks for nothing any more.
+    pub fn forget(&mut self, coordinator: NodeId) {
+        self.incarnations.remove(&coordinator);
     }
 
     /// What is known of a transaction; nothing is learnt.
@@ -107,10 +138,14 @@ mod tests {
         outcomes.encode(&mut bytes);
         let mut outcomes = KnownOutcomes::decode_all(&bytes).unwrap();
         assert_eq!(outcomes.known(txn(1, 1)), KnownOutcome::Decided(commit), "they come back");
+        assert_eq!(outcomes.count_of(NodeId(3)), 1);
         assert_eq!(outcomes.ask(txn(1, 2), 2), KnownOutcome::New);
+        assert_eq!(outcomes.count_of(NodeId(3)), 0, "what is settled is forgotten");
         assert_eq!(outcomes.ask(txn(1, 1), 1), KnownOutcome::Gone, "it was settled");
         assert_eq!(outcomes.ask(txn(2, 1), 1), KnownOutcome::New);
         assert_eq!(outcomes.ask(txn(1, 3), 3), KnownOutcome::Gone);
+        outcomes.forget(NodeId(3));
+        assert_eq!(outcomes.known(txn(1, 3)), KnownOutcome::New, "its coordinator is forgotten");
     }
 
     #[test]

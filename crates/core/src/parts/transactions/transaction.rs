@@ -201,8 +201,9 @@ impl TransactionSets {
         (end, at): (Option<Nanos>, Option<Timestamp>),
         recorder: &mut Recorder,
     ) {
-        let TxnOptions { session, read_only, level, .. } = *options;
-        let record = TxnRecord { id, session, begin, end, status, read_only, at };
+        let TxnOptions { session, read_only, level, staleness, .. } = *options;
+        let staleness = staleness.map(|it| it.most);
+        let record = TxnRecord { id, session, begin, end, status, read_only, at, staleness };
         recorder.level(id, level);
         recorder.transaction(&record, &self.operations);
     }

@@ -1,6 +1,8 @@
 //! The layer as its users set it up: its space, its handlers, its limits.
 
 pub(super) mod counts;
+mod stops;
+mod undecided;
 pub(super) mod watch;
 
 use std::borrow::Cow;
@@ -18,6 +20,7 @@ use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::tx::{BodyFuture, Tx};
 use counts::{LayerCounters, NestingCounts};
+use stops::StopAfter;
 use watch::ScopeWatch;
 
 type HandlerFn = Arc<dyn for<'a> Fn(&'a Tx, &'a [u8]) -> BodyFuture<'a, ()> + Send + Sync>;
@@ -68,6 +71,8 @@ pub enum NestingSwitch {
     CheckLocks,
     /// A scope commits only where nobody has aborted it.
     CheckEnd,
+    /// What open children did in a closed child that is undone is compensated.
+    UndoParts,
 }
 
 /// The layer for transactions with open children: [`Db::transact_nested`] takes it. Its clones
@@ -80,6 +85,7 @@ pub struct OpenNesting {
     handlers: BTreeMap<String, HandlerFn>,
     warning: Option<WarningFn>,
     broken: Option<NestingSwitch>,
+    pub(super) stop: StopAfter,
     /// For histories: the numbers of scopes tell which root they are of.
     is_recorded: bool,
     pub(super) counters: Arc<LayerCounters>,
@@ -104,6 +110,7 @@ impl OpenNesting {
             handlers: BTreeMap::new(),
             warning: None,
             broken: None,
+            stop: StopAfter::default(),
             is_recorded: false,
             counters: Arc::default(),
             watch: Arc::default(),
@@ -113,7 +120,8 @@ impl OpenNesting {
     /// Adds a handler: a transaction that a compensation or a commit handler of this name runs,
     /// with the arguments that it was given. It may be run on any client, much later, and again
     /// after a conflict; what it does takes effect once. It takes no abstract locks: it has those
-    /// of the scope that it is of.
+    /// of the scope that it is of. Nor does it [wait](Tx::retry) for a change, as others wait for
+    /// these locks: it then counts as one that could not be run.
     ///
     /// A handler of an older version of the program may have left its arguments, so their type
     /// must stay, as that of a stored row.
@@ -150,7 +158,8 @@ impl OpenNesting {
     /// Calls this with a text about each open child that wrote something, committed, and
     /// registered no compensation: most often that is a mistake.
     /// [`OpenNested::without_compensation`](super::OpenNested::without_compensation) says that it
-    /// is none.
+    /// is none. And about each transaction that has committed and whose commit handlers could not
+    /// all be run: that is no error of its caller's, but others wait for its locks.
     pub fn on_warning(self, warning: impl Fn(&str) + Send + Sync + 'static) -> OpenNesting {
         OpenNesting { warning: Some(Arc::new(warning)), ..self }
     }
@@ -165,6 +174,19 @@ impl OpenNesting {
     #[doc(hidden)]
     pub fn without(self, switch: NestingSwitch) -> OpenNesting {
         OpenNesting { broken: Some(switch), ..self }
+    }
+
+    /// For tests: its client stops after so many transactions of the layer, those of open children,
+    /// of the transaction itself and of its end: no further one commits.
+    #[doc(hidden)]
+    pub fn stopping_after(self, transactions: u64) -> OpenNesting {
+        OpenNesting { stop: StopAfter::new(transactions), ..self }
+    }
+
+    /// For tests: whether its client was to do more than it could.
+    #[doc(hidden)]
+    pub fn has_stopped(&self) -> bool {
+        self.stop.has_stopped()
     }
 
     /// For histories: transactions of handles that are [of a root](Db::as_root) are recorded with
@@ -223,14 +245,15 @@ impl Layer {
         let nesting = nesting.clone();
         let mut given = db.clone();
         given.choice = None; // It is of the user's transactions.
-        given.checkpoints = false; // What is open has been committed, and stays.
+        given.checkpoints = false; // It reads and writes rows of its own.
         let mut db = given.clone();
         let (root, level) = (db.options.level.root, TxnLevel::default());
         // What ends a scope, others wait for: it comes before those that began after the scope.
         let now = client::with(db.inner.database, |engine| engine.now());
         let tried_since = now.unwrap_or_default().max(Nanos(1));
-        let (read_only, follower_reads) = (false, false);
-        db.options = TxnOptions { read_only, follower_reads, tried_since, level, ..db.options };
+        let (read_only, follower_reads, staleness) = (false, false, None);
+        let options = TxnOptions { read_only, follower_reads, staleness, ..db.options };
+        db.options = TxnOptions { tried_since, level, ..options };
         Layer { db, given, nesting, root }
     }
 

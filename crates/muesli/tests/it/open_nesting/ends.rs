@@ -8,9 +8,8 @@ use std::time::Duration;
 use muesli::blocking::block_on;
 use muesli::open_nesting::{NestingSwitch, OpenNested, OpenTx};
 use muesli::{Error, ErrorKind, Options, Tx};
-use muesli_protocols::NAMES;
 
-use super::{Bench, add, add_open, read_open};
+use super::{Bench, add, add_open, read_open, serializable};
 
 #[test]
 fn children_commit_at_once_and_handlers_run_in_their_order_at_the_end() {
@@ -120,13 +119,8 @@ fn conflicting(options: Options) -> (Bench, Result<i64, Error>) {
 
 #[test]
 fn a_conflict_of_the_transaction_itself_compensates_and_runs_it_again() {
-    // These are not serializable; under those as printed readers may never get on.
-    let broken = |name: &str| {
-        let ends = ["-printed", "-unchecked"].into_iter().any(|end| name.ends_with(end));
-        ends || name.starts_with("repeatable-read")
-    };
     let mut tried = Vec::new();
-    for protocol in NAMES.iter().copied().filter(|name| !broken(name)) {
+    for protocol in serializable() {
         let options = Options { protocol: protocol.to_string(), ..Options::default() };
         let (bench, ended) = conflicting(options);
         assert_eq!(ended, Ok(11), "{protocol}");

@@ -13,7 +13,7 @@ use super::{Context, Coordinator, Purpose, RequestVerdict};
 use crate::granola::Granola;
 use crate::granola::message::limits::check_parts_size;
 use crate::granola::message::{Agreement, Few, Part, PartAnswer, Repositories, Request, Task};
-use crate::granola::switches::SharedData;
+use crate::granola::switches::{GranolaSwitch, SharedData};
 
 /// A one-round transaction, as its client waits for it.
 #[derive(Clone, Debug)]
@@ -34,8 +34,9 @@ impl Invocation {
         status: Status,
         at: Option<Timestamp>,
     ) -> TxnRecord {
-        let (session, begin) = (self.session, self.begun);
-        TxnRecord { id: request.txn, session, begin, end, status, read_only: request.read_only, at }
+        let (id, session, begin, staleness) = (request.txn, self.session, self.begun, None);
+        let read_only = request.read_only;
+        TxnRecord { id, session, begin, end, status, read_only, at, staleness }
     }
 }
 
@@ -212,6 +213,13 @@ impl Coordinator {
         cx: &mut Context<'_>,
     ) {
         let (status, at, result) = match verdict {
+            // Who did it had no request of this client for a lease, and forgot what the parts gave.
+            RequestVerdict::Done(at, answers)
+                if answers.len() < request.parts.len()
+                    && self.switches.keeps(GranolaSwitch::AnswersForgotten) =>
+            {
+                (Status::Committed, Some(at), Err(Failure::AnswerLost))
+            }
             RequestVerdict::Done(at, answers) => {
                 let results = answers.into_iter().map(|(_, answer)| given(answer)).collect();
                 (Status::Committed, Some(at), Ok(Answer::Invoked(Invoked { at, results })))

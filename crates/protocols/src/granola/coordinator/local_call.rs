@@ -47,8 +47,8 @@ impl Coordinator {
         let now = cx.now();
         if let Some(recorder) = &mut cx.effects.recorder {
             let (id, session, read_only) = (request.txn, options.session, request.read_only);
-            let (begin, end) = (now, Some(now));
-            let record = TxnRecord { id, session, begin, end, status, read_only, at };
+            let (begin, end, staleness) = (now, Some(now), None);
+            let record = TxnRecord { id, session, begin, end, status, read_only, at, staleness };
             recorder.transaction(&record, &RecordedOperations::default());
         }
         Some(self.answer_here(answer, role, cx))

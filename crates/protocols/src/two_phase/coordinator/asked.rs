@@ -45,6 +45,15 @@ pub(in crate::two_phase) type AskedKey = (usize, SpaceId, SmallBytes);
 /// Keys asked for.
 pub(in crate::two_phase) type AskedKeys = Few<AskedKey>;
 
+/// Keys that are not where they were asked for.
+pub(in crate::two_phase) struct SentOn {
+    pub keys: AskedKeys,
+    /// When they were asked for first.
+    pub since: Nanos,
+    /// How often they were sent on before.
+    pub times: u32,
+}
+
 /// Keys by the repository that is asked for them.
 pub(in crate::two_phase) type Groups = Few<(RepositoryId, AskedKeys)>;
 
@@ -64,6 +73,8 @@ pub(in crate::two_phase) struct PendingRequest {
     pub quiet: Nanos,
     /// When it was asked first.
     pub since: Nanos,
+    /// How often its keys were sent on since then.
+    pub redirects: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -129,6 +140,12 @@ impl WaitingOperation {
 }
 
 impl PendingRequest {
+    /// Asked for the first time, now; not sent yet.
+    pub fn new(op: OpId, to: RepositoryId, asked: Asked, now: Nanos) -> PendingRequest {
+        let (sent, quiet, since) = (now, now, now);
+        PendingRequest { op, to, asked, held: true, answers: 0, sent, quiet, since, redirects: 0 }
+    }
+
     /// Whether so many keys may be its answer, or the first page of it.
     pub fn asks_for(&self, count: usize) -> bool {
         matches!(&self.asked, Asked::Keys(keys) if (1..=keys.len()).contains(&count))

@@ -146,9 +146,7 @@ mod tests {
         all.operations.insert(1, WaitingOperation { txn, missing: 1, queued, bytes: 0, kind });
         let keys = [(0, SpaceId(0), "key".into())].into_iter().collect();
         let (to, asked, at) = (RepositoryId(0), Asked::Keys(keys), Nanos(1));
-        let (op, answers) = (OpId(1), 0);
-        let request =
-            PendingRequest { op, to, asked, held, answers, sent: at, quiet: at, since: at };
+        let request = PendingRequest { held, ..PendingRequest::new(OpId(1), to, asked, at) };
         all.requests.insert(1, request);
         (all.next_op, all.next_request, all.sweep_timer_set) = (1, 1, true);
         all

@@ -18,9 +18,9 @@ use muesli_core::parts::watermark::Watermark;
 use muesli_core::parts::window::Window;
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Protocol, Put,
-    Recorder, Rejection, RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId,
-    TxnOptions, View, timers,
+    Address, Answer, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Protocol, Recorder,
+    Rejection, RepositoryId, SmallBytes, SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions, View,
+    timers,
 };
 
 use crate::two_phase::message::{Message, RepositoryVote, requests};
@@ -50,6 +50,7 @@ pub(in crate::two_phase) mod scans;
 pub(in crate::two_phase) mod slot;
 pub(in crate::two_phase) mod watching;
 pub(in crate::two_phase) mod watermark;
+mod writes;
 
 timers! {
     /// The timers of a coordinator.
@@ -230,39 +231,6 @@ impl<V: Variant> Coordinator<V> {
         slot.occupy(options, base, cx.effects.now);
         self.begun_since_gossip = true;
         Txn { slot: place, generation: slot.generation }
-    }
-
-    /// Buffers a write, and asks for the key's lock where these are taken as keys are written.
-    #[inline(always)]
-    fn on_put(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Step<()> {
-        let locks =
-            V::POLICIES.locking.may_lock_at_writes() && self.locks_at_writes && write.may_wait;
-        let lock = locks.then(|| (write.space, write.key.clone()));
-        if let Err(failure) = self.buffer(txn, write, cx) {
-            return Step::Done(Err(failure));
-        }
-        match lock.and_then(|lock| self.ask_lock(txn, lock, cx)) {
-            Some(op) => Step::Wait(op),
-            None => Step::Done(Ok(())),
-        }
-    }
-
-    #[inline(always)]
-    fn buffer(&mut self, txn: Txn, write: Put, cx: &mut Context<'_, V>) -> Result<(), Failure> {
-        let Put { space, key, value, may_wait: _ } = write;
-        let may_delay = V::delays_actions(&self.switches);
-        let slot = self.open(txn)?;
-        if slot.options.read_only {
-            return Err(Failure::ReadOnly);
-        }
-        if may_delay && !slot.delays.is_empty() && slot.delays.sees(space, &key) {
-            return Err(self.footprint_violation(txn, cx));
-        }
-        let limits = &cx.settings.limits;
-        match cx.effects.recorder {
-            Some(_) => slot.sets.write_recorded((space, key, value), limits),
-            None => slot.sets.write(space, key, value, limits),
-        }
     }
 }
 
@@ -451,6 +419,7 @@ impl<V: Variant> muesli_core::Coordinator<TwoPhase<V>> for Coordinator<V> {
             Message::Watermark { low, newest } => self.on_watermark(&low, &newest, &mut here, cx),
             Message::Locked { request, refused } => self.on_locked(request, refused, cx),
             Message::Changed { request } => self.on_changed(request, cx),
+            Message::Waiting { txn, waiting } => self.on_waiting(txn, waiting),
             Message::NewOwners { moved } => {
                 for it in moved {
                     self.learn_owner((it.space, it.key), (it.to, it.at));

@@ -6,11 +6,13 @@
 //! first.
 
 use muesli_core::parts::locator::{Locator, Owners};
-use muesli_core::{Catalog, Here, OpId, RepositoryId, SmallBytes, SpaceId, Timestamp, Txn};
+use muesli_core::{
+    Catalog, Here, OpId, RepositoryId, SmallBytes, SpaceId, Timestamp, Txn, TxnOptions,
+};
 use smallvec::smallvec;
 
 use super::Coordinator;
-use super::asked::{Asked, AskedKey, AskedKeys, Groups};
+use super::asked::{Asked, AskedKey, AskedKeys, Groups, PendingRequest, SentOn};
 use crate::two_phase::message::moves::{KnownCopy, WhereKeysMove};
 use crate::two_phase::message::{ReadReply, ReadWants, Repositories};
 use crate::two_phase::participant::Participant;
@@ -22,6 +24,10 @@ pub(super) const HINTS_MAX: usize = 65_536;
 
 /// ValueCopies of values that live elsewhere take so much.
 pub(super) const COPIES_BYTES_MAX: usize = 16 << 20;
+
+/// Keys are sent on at once so often; after that the wrong places that they were asked for at say
+/// nothing new, and they wait as for an answer that was lost.
+const REDIRECTS_AT_ONCE: u32 = 8;
 
 /// The name under which hints know a key.
 pub(super) type HintedKey = (SpaceId, SmallBytes);
@@ -133,12 +139,13 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn ask_on(
         &mut self,
         (txn, op): (Txn, OpId),
-        moved: AskedKeys,
+        SentOn { keys, since, times }: SentOn,
         rest: Option<(RepositoryId, AskedKeys)>,
         cx: &mut Context<'_, V>,
     ) {
-        let mut groups: Groups = rest.into_iter().collect();
-        for key in moved {
+        assert!(!keys.is_empty(), "operation {} is sent on for no key", op.0);
+        let mut groups = Groups::new();
+        for key in keys {
             let to = self.owner(key.1, &key.2, cx.catalog);
             match groups.iter_mut().find(|(known, _)| *known == to) {
                 Some((_, group)) => group.push(key),
@@ -146,17 +153,37 @@ impl<V: Variant> Coordinator<V> {
             }
         }
         let Some(operation) = self.operations.get_mut(op.0) else { return };
-        operation.missing = (operation.missing + groups.len()).saturating_sub(1);
-        for (to, keys) in groups {
+        let asked = groups.len() + usize::from(rest.is_some());
+        operation.missing = (operation.missing + asked).saturating_sub(1);
+        if let Some((to, keys)) = rest {
             self.ask_more((txn, op), (to, Asked::Keys(keys)), cx);
         }
+        for (to, keys) in groups {
+            let new = PendingRequest::new(op, to, Asked::Keys(keys), cx.now());
+            let request = PendingRequest { since, redirects: times + 1, ..new };
+            match request.redirects > REDIRECTS_AT_ONCE {
+                true => self.ask_deferred(request, cx),
+                false => self.ask_also(txn, request, cx),
+            }
+        }
+    }
+
+    /// Asks a repository when it is time to ask again those who have not answered.
+    fn ask_deferred(&mut self, request: PendingRequest, cx: &mut Context<'_, V>) {
+        self.next_request += 1;
+        self.requests.insert(self.next_request, PendingRequest { held: false, ..request });
+        self.set_sweep_timer(cx);
     }
 
     /// The repository to which keys move that a transaction of this node writes, if they do. A node
     /// without repositories, and a client's, owns nothing: keys move to the node that the catalog
     /// names as [nearest](Catalog::nearest) to it, or stay where they are.
-    pub(in crate::two_phase) fn new_owner(&self, cx: &Context<'_, V>) -> Option<RepositoryId> {
-        let moves = V::keys_move(cx.catalog) && V::moves(&self.switches);
+    pub(in crate::two_phase) fn new_owner(
+        &self,
+        options: &TxnOptions,
+        cx: &Context<'_, V>,
+    ) -> Option<RepositoryId> {
+        let moves = V::keys_move(cx.catalog) && V::moves(&self.switches) && !options.stays;
         if !moves {
             return None;
         }

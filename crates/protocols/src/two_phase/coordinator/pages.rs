@@ -46,19 +46,20 @@ impl<V: Variant> Coordinator<V> {
         (to, asked): (RepositoryId, Asked),
         cx: &mut Context<'_, V>,
     ) {
+        let request = PendingRequest::new(op, to, asked, cx.now());
+        self.ask_also(txn, request, cx);
+    }
+
+    /// The same of a request that perhaps was asked elsewhere before.
+    pub(in crate::two_phase) fn ask_also(
+        &mut self,
+        txn: Txn,
+        request: PendingRequest,
+        cx: &mut Context<'_, V>,
+    ) {
         self.next_request += 1;
-        let (id, now) = (self.next_request, cx.now());
-        let request = PendingRequest {
-            op,
-            to,
-            asked,
-            held: true,
-            answers: 0,
-            sent: now,
-            quiet: now,
-            since: now,
-        };
-        if cx.catalog.home(to) != self.id {
+        let id = self.next_request;
+        if cx.catalog.home(request.to) != self.id {
             return self.issue(txn, id, request, cx);
         }
         let before = self.requests.insert(id, request);

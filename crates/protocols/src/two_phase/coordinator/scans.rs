@@ -11,7 +11,7 @@ use muesli_core::{
 };
 
 use super::Coordinator;
-use super::asked::{Asked, AskedPage, OperationKind, Queued, ScannedRows};
+use super::asked::{Asked, AskedPage, OperationKind, Queued, ScannedRows, SentOn};
 use super::slot::Slot;
 use crate::two_phase::message::moves::MovedRow;
 use crate::two_phase::message::{Found, ScanReply};
@@ -114,7 +114,8 @@ impl<V: Variant> Coordinator<V> {
         let keys = moved.iter().map(|row| (0, space, row.key.clone())).collect();
         let Some(operation) = self.operations.get_mut(op.0) else { return };
         operation.missing += 1; // Beside the page that told of them.
-        self.ask_on((txn, op), keys, None, cx);
+        let sent_on = SentOn { keys, since: cx.now(), times: 0 };
+        self.ask_on((txn, op), sent_on, None, cx);
     }
 
     /// All repositories answered: what was seen for sure, with the transaction's own writes.

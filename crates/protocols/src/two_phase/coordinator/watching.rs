@@ -8,7 +8,7 @@
 
 use muesli_core::parts::locator::Static;
 use muesli_core::recorder::Status;
-use muesli_core::{Answer, Failure, Nanos, OpId, RepositoryId, Step, Txn};
+use muesli_core::{Answer, Failure, Nanos, NodeId, OpId, RepositoryId, Step, Txn, TxnId};
 
 use super::Coordinator;
 use crate::two_phase::message::{Message, WatchRequest};
@@ -81,6 +81,14 @@ impl<V: Variant> Coordinator<V> {
         assert!(before.is_none(), "request {request} waits twice");
         self.set_sweep_timer(cx);
         Step::Wait(op)
+    }
+
+    /// Some wait for a change of what a transaction of this node writes.
+    pub(in crate::two_phase) fn on_waiting(&mut self, txn: TxnId, waiting: Vec<(NodeId, u64)>) {
+        let commit = self.committing.get_mut(txn.sequence).filter(|it| it.id == txn);
+        if let Some(commit) = commit {
+            commit.note_waiting(waiting);
+        }
     }
 
     /// Something has changed that was watched, or may have.

@@ -19,6 +19,7 @@ use crate::two_phase::message::{
     Few, LockRequest, Message, Prepare, ReadRequest, ReadWants, ScanRequest, Vote, WatchRequest,
     requests,
 };
+use crate::two_phase::participant::waits::watches::WAITING_MAX;
 use crate::two_phase::participant::whereabouts::KEYS_AT_ONCE;
 use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::validator::tree::Tree;
@@ -53,6 +54,7 @@ pub(in crate::two_phase) fn judge<V: Variant>(
         | Message::Ended { .. }
         | Message::Ran { .. }
         | Message::Changed { .. }
+        | Message::Waiting { .. }
         | Message::Bound { .. } => {
             ensure(!to_repository, Rejection::Role)?;
             judge_reply(message, view)
@@ -109,7 +111,14 @@ fn judge_reply<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(), R
             reply.rows.iter().try_for_each(|(_, found)| in_range(found.version))?;
             judge_answered(reply.snapshot.as_ref(), &reply.committed, view)
         }
-        Message::Locked { .. } | Message::Changed { .. } => judge_answer(view),
+        Message::Locked { .. } => judge_answer(view),
+        // That some wait longer or shorter than they must is all that could come of it.
+        Message::Changed { .. } => view.member(),
+        Message::Waiting { txn, waiting } => {
+            judge_answer(view)?;
+            ensure(txn.node == view.me.node, Rejection::Sender)?;
+            ensure(waiting.len() <= WAITING_MAX, Rejection::Range)
+        }
         Message::Acknowledge { repository, txns } => {
             view.voter(*repository)?;
             ensure(txns.iter().all(|txn| txn.node == view.me.node), Rejection::Sender)
@@ -464,6 +473,7 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
         | Message::Acknowledge { .. }
         | Message::Ran { .. }
         | Message::Changed { .. }
+        | Message::Waiting { .. }
         | Message::Locked { .. }
         | Message::NewOwners { .. }
         | Message::KnownOwners { .. }

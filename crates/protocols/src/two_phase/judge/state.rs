@@ -53,6 +53,7 @@ impl<V: Variant> Participant<V> {
             | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Changed { .. }
+            | Message::Waiting { .. }
             | Message::Bound { .. } => Err(Rejection::Role),
         }
     }
@@ -167,6 +168,7 @@ impl<V: Variant> Coordinator<V> {
             | Message::Locked { .. }
             | Message::Ran { .. }
             | Message::Changed { .. }
+            | Message::Waiting { .. }
             | Message::Bound { .. }
             | Message::NewOwners { .. }
             | Message::Watermark { .. } => Ok(()),

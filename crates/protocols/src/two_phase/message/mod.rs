@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
-    Abort, Action, Decision, DelayedCall, Gave, Nanos, RepositoryId, SmallBytes, SpaceId,
+    Abort, Action, Decision, DelayedCall, Gave, Nanos, NodeId, RepositoryId, SmallBytes, SpaceId,
     Timestamp, TxnId,
 };
 
@@ -181,10 +181,19 @@ pub enum Message<V: Variant> {
         /// The number of the request.
         request: u64,
     },
-    /// Repository to coordinator: something has changed of what it watches, or may have.
+    /// To a coordinator, from a repository or from the coordinator of what changed it: something
+    /// has changed of what it watches, or may have.
     Changed {
         /// The number of the request.
         request: u64,
+    },
+    /// A voter to the transaction's coordinator, with its vote: these wait for a change of what
+    /// this transaction writes. (So they hear of it when it is decided, not when it is applied.)
+    Waiting {
+        /// The transaction.
+        txn: TxnId,
+        /// The nodes whose coordinators wait, with the numbers of their requests.
+        waiting: Vec<(NodeId, u64)>,
     },
     /// Participant to all other ones: are you in doubt of anything that these clients began? It
     /// makes nobody refuse anything.

@@ -58,6 +58,7 @@ impl<V: Variant> Message<V> {
             Message::NewOwners { moved } | Message::KnownOwners { moved } => {
                 moved.iter().map(MovedKey::bytes).sum()
             }
+            Message::Waiting { waiting, .. } => 8 + 12 * waiting.len(),
             Message::Watch(watch) => {
                 let read = |(_, key, _): &(SpaceId, SmallBytes, _)| KEY_BYTES + key.len();
                 watch.reads.iter().map(read).sum::<usize>()
@@ -117,6 +118,7 @@ impl<V: Variant> Message<V> {
             Message::Watch(_) => "Watch",
             Message::Unwatch { .. } => "Unwatch",
             Message::Changed { .. } => "Changed",
+            Message::Waiting { .. } => "Waiting",
             Message::NewOwners { .. } => "NewOwners",
             Message::KnownOwners { .. } => "KnownOwners",
         }

@@ -110,6 +110,7 @@ mod kind {
     pub const WATCH: u8 = 23;
     pub const UNWATCH: u8 = 24;
     pub const CHANGED: u8 = 25;
+    pub const WAITING: u8 = 26;
 }
 
 /// Appends a kind and what belongs to it.
@@ -185,9 +186,7 @@ impl<V: Variant> Wire for Message<V> {
             }
             Message::NewOwners { moved } => put(kind::NEW_OWNERS, moved, out),
             Message::KnownOwners { moved } => put(kind::KNOWN_OWNERS, moved, out),
-            Message::Watch(watch) => put(kind::WATCH, watch, out),
-            Message::Unwatch { request } => put(kind::UNWATCH, request, out),
-            Message::Changed { request } => put(kind::CHANGED, request, out),
+            watching => encode_of_watches(watching, out),
         }
     }
 
@@ -276,8 +275,25 @@ fn decode_rare<V: Variant>(
         kind::WATCH => Message::Watch(Wire::decode(input)?),
         kind::UNWATCH => Message::Unwatch { request: Wire::decode(input)? },
         kind::CHANGED => Message::Changed { request: Wire::decode(input)? },
+        kind::WAITING => {
+            Message::Waiting { txn: Wire::decode(input)?, waiting: Wire::decode(input)? }
+        }
         other => return Err(WireError::no_variant("message", at, other)),
     })
+}
+
+/// Appends a message about watches.
+fn encode_of_watches<V: Variant>(message: &Message<V>, out: &mut Vec<u8>) {
+    match message {
+        Message::Watch(watch) => put(kind::WATCH, watch, out),
+        Message::Unwatch { request } => put(kind::UNWATCH, request, out),
+        Message::Changed { request } => put(kind::CHANGED, request, out),
+        Message::Waiting { txn, waiting } => {
+            put(kind::WAITING, txn, out);
+            waiting.encode(out);
+        }
+        other => unreachable!("{} is about something else", other.name()),
+    }
 }
 
 /// Whether the spaces that a delayed procedure may touch are there, and its partition.
@@ -336,6 +352,7 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
         Message::Decide { .. }
         | Message::Unwatch { .. }
         | Message::Changed { .. }
+        | Message::Waiting { .. }
         | Message::Ended { .. }
         | Message::Ran { .. }
         | Message::Ask { .. }

@@ -17,7 +17,7 @@ use crate::score::message::{Prepare, RepositoryVote, Vote};
 use crate::score::{Message, Record};
 use crate::two_phase::message::{
     About, Answers, Extra, Few, Found, LockRequest, ReadReply, ReadRequest, ReadWants, ScanReply,
-    ScanRequest,
+    ScanRequest, WatchRequest,
 };
 
 fn bytes() -> impl Strategy<Value = SmallBytes> {
@@ -235,8 +235,22 @@ fn sharing() -> impl Strategy<Value = Message> {
     ]
 }
 
+fn waiting() -> impl Strategy<Value = Message> {
+    let reads = vec((space(), bytes(), at()), 0..4);
+    let watch = (any::<u64>(), at(), reads).prop_map(|(request, snapshot, reads)| {
+        Message::Watch(Box::new(WatchRequest { request, snapshot, reads, scans: Vec::new() }))
+    });
+    let nodes = vec((any::<u32>().prop_map(NodeId), any::<u64>()), 0..4);
+    prop_oneof![
+        watch,
+        any::<u64>().prop_map(|request| Message::Unwatch { request }),
+        any::<u64>().prop_map(|request| Message::Changed { request }),
+        (txn(), nodes).prop_map(|(txn, waiting)| Message::Waiting { txn, waiting }),
+    ]
+}
+
 fn message() -> impl Strategy<Value = Message> {
-    prop_oneof![asking(), answering(), sharing()]
+    prop_oneof![asking(), answering(), sharing(), waiting()]
 }
 
 fn record() -> impl Strategy<Value = Record> {

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use muesli_core::parts::locks::{Owner, RangeLocks};
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::{Handle, Versions};
+use muesli_core::parts::watches::Watches;
 use muesli_core::timers;
 use muesli_core::wire::WireError;
 use muesli_core::{
@@ -34,13 +35,13 @@ use memory::Reported;
 use termination::Finishing;
 use waits::prepares::WaitingPrepares;
 use waits::reads::WaitingReads;
-use waits::watches::Watches;
 use whereabouts::Whereabouts;
 
 mod apply;
 mod as_printed;
 mod casting;
 pub(in crate::two_phase) mod checkpoint;
+mod collection;
 pub(in crate::two_phase) mod encounter_locks;
 mod invariants;
 pub(in crate::two_phase) mod memory;
@@ -60,9 +61,6 @@ timers! {
         Sweep = 2,
     }
 }
-
-/// At most so many replaced versions are looked at in one go.
-pub(in crate::two_phase) const COLLECT_BUDGET: usize = 1024;
 
 /// The participant.
 ///
@@ -174,44 +172,6 @@ impl<V: Variant> Participant<V> {
     /// Somebody knows of a newer one than may be known here.
     pub(in crate::two_phase) fn observe(&mut self, newest: &V::Snapshot, cx: &mut Context<'_, V>) {
         self.time.observe(newest, cx);
-    }
-
-    /// Snapshots below `low` are not read any more. Once in a while the log is told, so that a
-    /// replay need not keep all versions since the checkpoint; nobody waits for that.
-    pub(in crate::two_phase) fn raise_low(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
-        if self.steps_since_low >= self.pace.log_low_after {
-            self.steps_since_low = 0;
-            cx.log_lazily(|| Record::Low { low: low.clone() });
-        }
-        self.drop_below(low, cx);
-        self.report_memory(cx);
-        self.forget_silent_clients(cx);
-    }
-
-    pub(in crate::two_phase) fn drop_below(&mut self, low: &V::Snapshot, cx: &mut Context<'_, V>) {
-        let low_here = self.time.collect(low);
-        self.unneeded = self.unneeded.max(self.time.collectable(low_here));
-        self.protocol_state.collect(low);
-        self.collect(cx);
-    }
-
-    fn collect(&mut self, cx: &mut Context<'_, V>) {
-        let low = self.unneeded;
-        for versions in self.spaces.all_mut() {
-            cx.effects.maintenance.collected += versions.collect(low, COLLECT_BUDGET);
-        }
-    }
-
-    /// Collects garbage once in a while, as commits in one step go by, and counts what is held.
-    #[inline]
-    pub(in crate::two_phase) fn count_step(&mut self, cx: &mut Context<'_, V>) {
-        self.steps_since_collect += 1;
-        self.steps_since_low = self.steps_since_low.saturating_add(1);
-        if self.steps_since_collect >= self.pace.collect_after || self.has_moved_much() {
-            self.steps_since_collect = 0;
-            self.collect(cx);
-            self.report_memory(cx);
-        }
     }
 
     /// The end of a transaction, from its coordinator or from whoever finished it.
@@ -390,6 +350,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             | Message::Ended { .. }
             | Message::Ran { .. }
             | Message::Changed { .. }
+            | Message::Waiting { .. }
             | Message::Locked { .. }
             | Message::Bound { .. } => {} // For coordinators: whoever sent it here is mistaken.
         }

@@ -22,11 +22,11 @@ pub mod tree_switches;
 pub mod validation;
 pub mod waiting;
 
-pub use crate::sabotage::{Breakable, Sabotage};
 pub use deciding::{DecidePolicy, Decider};
 pub use installing::InstallPolicy;
 pub use locking::LockPolicy;
 pub use moving::MovePolicy;
+pub use muesli_core::sabotage::{Breakable, Sabotage};
 pub use order::ApplyOrder;
 pub use participation::ParticipationPolicy;
 pub use reading::ReadPolicy;

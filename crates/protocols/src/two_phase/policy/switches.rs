@@ -4,8 +4,8 @@
 //! [`FamilySwitch::CatchUpWhenIdle`] nothing breaks as long as reads go by proposals.
 
 #[cfg(feature = "sabotage")]
-use crate::sabotage::Sabotage;
-use crate::sabotage::{Unbroken, breakable};
+use muesli_core::sabotage::Sabotage;
+use muesli_core::sabotage::{Unbroken, breakable};
 
 breakable! {
     /// What the family's machines keep to. Each protects a protocol of the family alone.

@@ -3,9 +3,10 @@
 //! The thesis prints other ones in most of these places (Amaro 2018, appendices A and B); each is a
 //! switch, and the protocols as printed are what all of them together make.
 
+use muesli_core::sabotage::{Broken, Sabotage, breakable};
+
 use super::Decider;
 use super::switches::UserChoice;
-use crate::sabotage::{Broken, Sabotage, breakable};
 
 breakable! {
     /// What leaves and validators keep to beside their family's rules.

@@ -42,6 +42,7 @@ pub fn harness<P: Subject>(
             "off" => value.split(',').try_for_each(|name| apply(&mut switches, name, false))?,
             "on" => value.split(',').try_for_each(|name| apply(&mut switches, name, true))?,
             "gossip" => settings.gossip_every = duration(value)?,
+            "page" => settings.limits.page_rows = value.parse()?,
             "lease" => settings.snapshot_lease = duration(value)?,
             "lock_wait" => settings.lock_wait = duration(value)?,
             "in_doubt" => settings.in_doubt_after = duration(value)?,

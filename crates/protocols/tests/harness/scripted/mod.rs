@@ -17,7 +17,9 @@ use muesli_core::{
 };
 use page::Page;
 
+use crate::harness::checkpoint_samples;
 use crate::harness::judge::Evidence;
+use crate::harness::samples::hex;
 use crate::harness::subject::{Subject, lines, procedures};
 pub use script::{Play, Script};
 use surroundings::{Disk, Surroundings};
@@ -108,8 +110,15 @@ impl<P: Subject> Harness<P> {
         let disk = self.disks.entry(id).or_default();
         disk.incarnation += 1;
         let mut effects = Effects::new(Environment { now: self.now, ..Environment::default() });
-        let (catalog, settings) = (self.catalog.clone(), self.settings.clone());
+        let (catalog, mut settings) = (self.catalog.clone(), self.settings.clone());
+        if disk.is_lost {
+            let lost_disk = Some(u64::from(disk.incarnation));
+            settings = Arc::new(Settings { lost_disk, ..Settings::clone(&settings) });
+        }
         let mut node = Node::new(NodeId(id), disk.incarnation, catalog, settings, &self.switches);
+        for piece in &disk.checkpoint {
+            node.restore(piece, &mut effects).expect("a piece of its own");
+        }
         for (repository, record) in &disk.stable {
             node.replay(*repository, record.clone(), &mut effects);
         }
@@ -142,6 +151,13 @@ impl<P: Subject> Harness<P> {
             self.page.write(format_args!("{what}: never answered"));
             forget_untold(&mut self.evidence, |begin| self.begun.get(&begin) == Some(what));
         }
+    }
+
+    /// Nothing is left of what a node that is down had made stable.
+    fn lose(&mut self, id: u32) {
+        let disk = self.disks.get_mut(&id).expect("a booted node");
+        (disk.checkpoint, disk.stable) = (Vec::new(), Vec::new());
+        disk.is_lost = true;
     }
 
     fn host(&mut self, id: u32) -> Result<&mut Host<P>, String> {
@@ -198,6 +214,22 @@ impl<P: Subject> Harness<P> {
         disk.stable.extend(unstable);
         self.host(id)?.stable.0 += count;
         self.with(id, |_, _| {});
+        Ok(())
+    }
+
+    /// Takes a checkpoint of a node, which stands for its log from now on.
+    fn checkpoint(&mut self, id: u32) -> Result<(), String> {
+        let node = &self.host(id)?.machine.node;
+        let pieces = checkpoint_samples::pieces(node, checkpoint_samples::PIECE_BYTES);
+        let disk = self.disks.get_mut(&id).expect("a booted node");
+        if !disk.unstable.is_empty() {
+            return Err(format!("n{id} has logged what is not stable"));
+        }
+        disk.stable.clear();
+        for piece in &pieces {
+            self.page.write(format_args!("n{id} keeps {}", hex(piece)));
+        }
+        disk.checkpoint = pieces;
         Ok(())
     }
 

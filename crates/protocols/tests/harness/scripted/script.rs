@@ -7,6 +7,8 @@
 //! | `cluster […] masters=1` | further nodes, without repositories, decide for the others |
 //! | `begin t1 n0 [read_only] [strict] [lower_bound=t0] [session=1]` | a transaction at a node |
 //! | `begin t1 n0 validated` | one whose merges look at what was read |
+//! | `begin t1 n0 stays` | one that moves no keys |
+//! | `begin t1 n0 stale=50ms [refused]` | one that may be so stale; it waits, or is refused |
 //! | `begin t1 n0 […] lower_bound=t0 ahead=9` | in a session that may have seen nine steps more |
 //! | `begin t1 n0 […] after=n1` | the same, in a session that n1 has run |
 //! | `get t1 a1 b1`, `put t1 a1=5`, `delete t1 a1`, `scan t1 a c [limit=2] [reverse]` | work |
@@ -14,6 +16,7 @@
 //! | `delay t1 mark "a1 a2 x" [asked]` | a delayed procedure of `delayable` |
 //! | `nest t1 1`, `merge t1 1`, `unnest t1 1` | a level of it begins, ends well, is given up |
 //! | `commit t1`, `rollback t1` | its end |
+//! | `watch t1` | its end, and its client waits until something that it has read has changed |
 //! | `call t1 n0 bump a1 b1 [class=coordinated] [lower_bound=t0] [session=1]` | a one-round call |
 //! | `call m1 n0 move b 2` | the partition of a key moves to a repository |
 //! | `call i1 n0 issue 2` | a repository is to issue a timestamp |
@@ -22,6 +25,8 @@
 //! | `wait 5ms` | timers fire, messages stay where they are |
 //! | `clock n1 5us` | its clock is so far ahead |
 //! | `sync n0`, `crash n0`, `restart n0` | logs and lives |
+//! | `lose n0` | it comes back without its disk |
+//! | `checkpoint n0` | the pieces of a checkpoint, which stands for its log from now on |
 //! | `state n0`, `pending`, `check [level]` | what there is; what is under way; the verdict |
 //! | `outcome t1` | what its node knows of how it ended |
 
@@ -33,8 +38,8 @@ use muesli_check::{Level, Verdict};
 use muesli_core::contract::Participant as _;
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Deferral, Delay, Nanos, Operation, Put, Scan, SmallBytes, Step, Timestamp, Txn,
-    TxnOptions,
+    Action, Deferral, Delay, Nanos, Operation, Put, Scan, SmallBytes, Staleness, Step, Timestamp,
+    Txn, TxnOptions,
 };
 
 use super::clusters::Clusters;
@@ -113,13 +118,14 @@ impl<P: Subject> Harness<P> {
             "nest" | "merge" | "unnest" => self.level(command),
             "commit" => self.commit(command),
             "rollback" => self.rollback(command),
+            "watch" => self.watch(command),
             "deliver" | "drop" | "copy" => self.move_messages(command),
             "wait" => {
                 let how_long = command.consume_args().next_pos().ok_or("how long?")?;
                 self.wait(duration(how_long)?);
                 Ok(())
             }
-            "sync" | "crash" | "restart" | "state" => self.on_node(command),
+            "sync" | "checkpoint" | "crash" | "restart" | "lose" | "state" => self.on_node(command),
             "pending" => {
                 for envelope in self.links.values().flatten() {
                     let line = lines::envelope::<P>(envelope, &self.page.names);
@@ -157,7 +163,8 @@ impl<P: Subject> Harness<P> {
         let at = *self.page.committed_at.get(name).ok_or("no such committed transaction")?;
         let lower_bound = at.after(ahead, at.repository());
         let issued = |host: &Host<P>| host.machine.node.issued() >= lower_bound;
-        match self.hosts.values().any(issued) {
+        // What a commit was told needs nobody to have issued more.
+        match ahead == 0 || self.hosts.values().any(issued) {
             true => Ok(lower_bound),
             false => Err(format!("no member has issued {lower_bound} yet").into()),
         }
@@ -174,15 +181,20 @@ impl<P: Subject> Harness<P> {
         {
             self.host(at)?.machine.node.adopt(&seen);
         }
+        let stale = args.take_key("stale").map(duration).transpose()?;
+        let mut refuses = false;
         while let Some(word) = args.next_pos() {
             match word {
                 "read_only" => options.read_only = true,
                 "strict" => options.strict = true,
+                "stays" => options.stays = true,
                 "validated" => options.validated_merges = true,
+                "refused" => refuses = true,
                 other => return Err(format!("no option `{other}`").into()),
             }
         }
         args.reject_next()?;
+        options.staleness = stale.map(|most| Staleness { most, waits: !refuses });
         let machine = self.awake(at)?;
         let txn = machine.node.begin(options, &mut machine.effects)?;
         self.begun.insert(self.now.0, name.clone());
@@ -360,6 +372,11 @@ impl<P: Subject> Harness<P> {
         Ok(())
     }
 
+    fn watch(&mut self, command: &Command) -> Outcome {
+        let (name, at, txn) = self.named(command.consume_args().next_pos())?;
+        Ok(self.operate(at, format!("{name} watches"), Operation::Watch(txn))?)
+    }
+
     fn move_messages(&mut self, command: &Command) -> Outcome {
         let mut args = command.consume_args();
         let Some(from) = args.next_pos() else {
@@ -390,9 +407,15 @@ impl<P: Subject> Harness<P> {
         let id = node(command.consume_args().next_pos())?;
         match command.name.as_str() {
             "sync" => self.sync(id)?,
+            "checkpoint" => self.checkpoint(id)?,
             "crash" => self.crash(id),
             "restart" => {
                 self.crash(id);
+                self.boot(id);
+            }
+            "lose" => {
+                self.crash(id);
+                self.lose(id);
                 self.boot(id);
             }
             _ => self.show(id)?,

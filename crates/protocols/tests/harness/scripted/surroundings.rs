@@ -14,13 +14,18 @@ use crate::harness::subject::{Subject, lines};
 /// What survives a crash.
 pub(super) struct Disk<P: Subject> {
     pub incarnation: u32,
+    /// What stands for the records before those that are here.
+    pub checkpoint: Vec<Vec<u8>>,
     pub stable: Vec<(RepositoryId, P::Record)>,
     pub unstable: Vec<(RepositoryId, P::Record)>,
+    /// It was lost once.
+    pub is_lost: bool,
 }
 
 impl<P: Subject> Default for Disk<P> {
     fn default() -> Disk<P> {
-        Disk { incarnation: 0, stable: Vec::new(), unstable: Vec::new() }
+        let (checkpoint, stable, unstable) = Default::default();
+        Disk { incarnation: 0, checkpoint, stable, unstable, is_lost: false }
     }
 }
 

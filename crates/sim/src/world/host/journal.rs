@@ -264,7 +264,8 @@ mod tests {
         let id = TxnId { node: NodeId(0), incarnation: 1, sequence };
         let (end, at) = (Some(muesli_core::Nanos(2)), Some(Timestamp(sequence)));
         let begin = muesli_core::Nanos(1);
-        let record = TxnRecord { id, session: 0, begin, end, status, read_only: false, at };
+        let (session, read_only, staleness) = (0, false, None);
+        let record = TxnRecord { id, session, begin, end, status, read_only, at, staleness };
         let mut recorder = Recorder::new();
         recorder.transaction(&record, &RecordedOperations::default());
         recorder

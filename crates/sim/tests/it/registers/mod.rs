@@ -96,12 +96,15 @@ fn writes_bytes(writes: &[Write]) -> usize {
 
 impl Protocol for Registers {
     const NAME: &'static str = "registers";
-    const ISOLATION: Isolation = Isolation::RepeatableRead;
     type Message = Message;
     type Record = Record;
     type Switches = Switches;
     type Coordinator = Client;
     type Participant = Bank;
+    fn isolation(_: &Self::Switches) -> Isolation {
+        Isolation::RepeatableRead
+    }
+
     muesli_core::protocol_without_services!();
     const TIMESTAMP_STEP: Option<Nanos> = None;
     const REPLICATES_ITSELF: bool = false;

@@ -9,7 +9,7 @@ pub mod roots;
 use std::time::Duration;
 
 use muesli::nesting_choice::NestingModel;
-use muesli::open_nesting::NestingCounts;
+use muesli::open_nesting::{NestingCounts, NestingLimits};
 use muesli::{Db, Error, Tx};
 use muesli_core::NodeId;
 
@@ -38,6 +38,18 @@ pub const NESTING_OR_OPEN: Parameter = Parameter::new(
      closed and open (auto).",
 );
 
+/// What workloads take whose parts can be undone after their commit, but are mostly better not.
+pub const NESTING_SELDOM_OPEN: Parameter = Parameter::new(
+    "nesting",
+    "flat",
+    ParameterKind::Choice(&["flat", "closed", "checkpoints", "open", "auto", "auto-open"]),
+    "Whether parts of a transaction are run again with all of it (flat), as children (closed), \
+     from a checkpoint before each of them (checkpoints), or committed at once, under abstract \
+     locks, and compensated if it is aborted (open); or as is found to be the better of flat and \
+     closed (auto), or the best of all three (auto-open), where all look at the locks of those \
+     that are open.",
+);
+
 /// How long others take a transaction with open children for one that is under way.
 pub const PATIENCE: Parameter = Parameter::new(
     "patience",
@@ -52,6 +64,8 @@ pub const PATIENCE: Parameter = Parameter::new(
 pub struct NestingPlan {
     /// `None`: it is chosen while they run.
     model: Option<NestingModel>,
+    /// And then it may be that of open children.
+    chooses_open: bool,
     /// Whether there is a checkpoint before each part, which is no child.
     checkpoints: bool,
     /// See [`PATIENCE`].
@@ -62,22 +76,38 @@ pub struct NestingPlan {
 }
 
 impl NestingPlan {
+    /// Transactions without parts.
+    pub fn flat() -> NestingPlan {
+        NestingPlan {
+            model: Some(NestingModel::Flat),
+            chooses_open: false,
+            checkpoints: false,
+            patience: Duration::ZERO,
+            choices: NodeChoices::default(),
+            counted: CountedLayers::default(),
+        }
+    }
+
     /// As these parameters say.
     pub fn new(values: &Values) -> NestingPlan {
         let model = match values.word("nesting") {
             "closed" => Some(NestingModel::Closed),
             "open" => Some(NestingModel::Open),
-            "auto" => None,
+            "auto" | "auto-open" => None,
             _ => Some(NestingModel::Flat),
         };
-        let (patience, choices) = (Duration::ZERO, NodeChoices::default());
-        let counted = CountedLayers::default();
         let checkpoints = values.word("nesting") == "checkpoints";
-        NestingPlan { model, checkpoints, patience, choices, counted }
+        let chooses_open = values.word("nesting") == "auto-open";
+        NestingPlan { model, chooses_open, checkpoints, ..NestingPlan::flat() }
     }
 
     /// The same, where parts may be open children.
     pub fn or_open(values: &Values) -> NestingPlan {
+        NestingPlan { chooses_open: true, ..NestingPlan::seldom_open(values) }
+    }
+
+    /// The same, where they are not chosen to be unless that is asked for.
+    pub fn seldom_open(values: &Values) -> NestingPlan {
         let patience = Duration::from_millis(values.count("patience"));
         NestingPlan { patience, ..NestingPlan::new(values) }
     }
@@ -98,14 +128,37 @@ impl NestingPlan {
         Err(ParameterError::Incompatible(text))
     }
 
+    /// Whether a transaction may have so many parts.
+    ///
+    /// # Errors
+    /// It may not, where they may be open children.
+    pub fn check_children(&self, parts: u64) -> Result<(), ParameterError> {
+        let NestingLimits { children, locks, .. } = NestingLimits::default();
+        let most = children.min(locks) as u64;
+        if !self.may_be_open() || parts <= most {
+            return Ok(());
+        }
+        let text = format!(
+            "a transaction of {parts} parts is too large for open children, of which it has \
+             {most} at most: give fewer calls, or nesting=flat, closed or checkpoints"
+        );
+        Err(ParameterError::Incompatible(text))
+    }
+
     /// Whether transactions have no parts.
     pub fn is_flat(&self) -> bool {
         self.model == Some(NestingModel::Flat) && !self.checkpoints
     }
 
+    /// Whether an attempt may go on in the middle of its body, which is run anew and answered as
+    /// before up to there.
+    pub fn has_checkpoints(&self) -> bool {
+        self.checkpoints
+    }
+
     /// Whether parts may be open children, which the workload runs then.
     pub fn may_be_open(&self) -> bool {
-        self.model.is_none_or(|model| model == NestingModel::Open)
+        self.model.map_or(self.chooses_open, |model| model == NestingModel::Open)
     }
 
     /// Runs a part of a transaction of a [handle](Self::handle). (Open children are run by the

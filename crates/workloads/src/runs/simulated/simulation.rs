@@ -28,7 +28,7 @@ use crate::lingering::linger;
 use crate::machines::racks::RunNodes;
 use crate::machines::{MachineModel, cores};
 use crate::pauses::{one_clock, pause};
-use crate::tally::Tallies;
+use crate::tally::{Tallies, Tally};
 use crate::workload::{AnyWorkload, Clock, Seat};
 
 /// The most rows of a page of a scan.
@@ -121,13 +121,14 @@ impl<'a> Simulation<'a> {
     pub(super) fn run(mut self) -> Result<SimulatedOutcome, SimulationError> {
         self.load()?;
         self.world.start_strangers();
-        let (begun, messages) = (self.world.now(), self.world.messages());
-        let (traffic, between_racks) = (self.world.traffic(), self.world.between_racks());
-        let load_before = self.load_with_data();
         self.add_clients();
         if let Some(node) = self.guest {
             guest::comes_and_goes(&mut self.world, &self.db, node);
         }
+        let warm_up = self.warm_up();
+        let (begun, messages) = (self.world.now(), self.world.messages());
+        let (traffic, between_racks) = (self.world.traffic(), self.world.between_racks());
+        let load_before = self.load_with_data();
         let until = match self.plan.length {
             Length::Time(length) => begun + Span::from_nanos(length.as_nanos() as u64),
             Length::Transactions(_) => begun,
@@ -149,8 +150,9 @@ impl<'a> Simulation<'a> {
         if settled.is_ok() {
             checks.extend(self.check());
         }
-        let tally = self.tallies.total();
-        checks.push(tally.expected());
+        let (tally, mut all) = (self.tallies.total(), warm_up);
+        all.add(&tally);
+        checks.push(all.expected());
         let length = Duration::from_nanos(length.as_nanos());
         let run = self.world.finish();
         Ok(SimulatedOutcome {
@@ -164,6 +166,15 @@ impl<'a> Simulation<'a> {
             checks,
             run,
         })
+    }
+
+    /// Lets the clients run without being measured; what they counted.
+    fn warm_up(&mut self) -> Tally {
+        if self.plan.warm_up > Duration::ZERO {
+            let length = Span::from_nanos(self.plan.warm_up.as_nanos() as u64);
+            self.world.run_until(self.world.now() + length);
+        }
+        self.tallies.take()
     }
 
     fn load_with_data(&self) -> ProcessorLoad {
@@ -305,7 +316,11 @@ fn topology(
 ) -> Result<Topology, SimulationError> {
     let without = machine.client_nodes + plan.client_nodes + plan.masters;
     let nodes = plan.nodes + without + apart.len() + usize::from(plan.guest);
-    let topology = Topology::uniform(nodes, machine.network);
+    let mut topology = Topology::uniform(nodes, machine.network);
+    if let Some(geography) = &machine.geography {
+        let sites = geography.names().len().min(plan.nodes);
+        geography.of_sites(sites)?.place(&mut topology, plan.nodes, machine.network);
+    }
     let topology = match cores::of(plan.nodes, machine.cores)? {
         Some(cores) => topology.with_cores(cores),
         None => topology,

@@ -36,6 +36,7 @@ use super::mix::Profile;
 use super::terminal::Terminal;
 use super::{Placement, Settings, Tpcc, load, tables};
 use crate::check::Check;
+use crate::nesting::NestingPlan;
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
@@ -95,7 +96,8 @@ impl TpccProcedures {
             reads_each: false,
         };
         let rows = values.word("columns") == "rows";
-        Ok(TpccProcedures { tpcc: Tpcc::with_settings(values, clients, settings)?, rows })
+        let tpcc = Tpcc::with_settings(values, clients, settings, NestingPlan::flat())?;
+        Ok(TpccProcedures { tpcc, rows })
     }
 }
 

@@ -35,10 +35,21 @@ impl Tpcc {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let input = DeliveryInput::draw(seat);
         let client = seat.client;
-        let (answer, attempts) = transact(&seat.db, async |tx| {
+        let (answer, attempts) = transact(&terminal.writers.delivery, async |tx| {
             let districts = self.scale.districts_of(warehouse);
-            let each = districts.map(|district| deliver(tx, terminal, district, input));
-            let delivered: Vec<_> = try_join_all(each).await?.into_iter().flatten().collect();
+            let found = match self.nesting.is_flat() {
+                true => try_join_all(districts.map(|it| deliver(tx, terminal, it, input))).await?,
+                // A transaction has one part at a time.
+                false => {
+                    let mut found = Vec::new();
+                    for district in districts {
+                        let part = async |tx: &Tx| deliver(tx, terminal, district, input).await;
+                        found.push(self.nesting.run(tx, part).await?);
+                    }
+                    found
+                }
+            };
+            let delivered: Vec<_> = found.into_iter().flatten().collect();
             let skipped = usize::from(self.scale.districts) - delivered.len();
             self.ledgers.of(client).set_out(Update::Delivery(delivered));
             Ok(skipped)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures_util::future::{try_join, try_join5};
+use futures_util::future::{try_join, try_join3, try_join5};
 use muesli::{Error, Tx};
 use serde::{Deserialize, Serialize};
 
@@ -46,9 +46,12 @@ impl Tpcc {
         let entered = (seat.clock)().0 / 1_000;
         let input = &self.draw_order(warehouse, entered, &mut seat.chance);
         let client = seat.client;
-        let (answer, attempts) = transact(&seat.db, async |tx| {
+        let (answer, attempts) = transact(&terminal.writers.new_order, async |tx| {
             self.ledgers.of(client).set_out(Update::NewOrder(input.customer.district));
-            self.enter_order(tx, terminal, input).await
+            match self.nesting.is_flat() {
+                true => self.enter_order(tx, terminal, input).await,
+                false => self.enter_in_parts(tx, terminal, input).await,
+            }
         })
         .await;
         if input.unused && answer.is_ok() {
@@ -118,6 +121,50 @@ impl Tpcc {
         self.put_order(tx, terminal, input, number).await?;
         let (warehouse, row) =
             (there(warehouse, "a warehouse")?, there(district_row, "a district")?);
+        Ok(total(sum, there(customer, "a customer")?.discount, [warehouse.tax, row.tax]))
+    }
+
+    /// The same, with a part for what is read of the order's head, its number, and each line.
+    async fn enter_in_parts(
+        &self,
+        tx: &Tx,
+        terminal: &Terminal,
+        input: &NewOrderInput,
+    ) -> Result<i64, Error> {
+        let (tables, district) = (&terminal.tables, input.customer.district);
+        let read_head = async |tx: &Tx| {
+            try_join3(
+                tables.warehouses.get(tx, &district.warehouse),
+                tables.districts.get(tx, &district),
+                tables.customers.get(tx, &input.customer),
+            )
+            .await
+        };
+        let (warehouse, row, customer) = self.nesting.run(tx, read_head).await?;
+        let take_number = async |tx: &Tx| {
+            let number = there(tables.next_order.get(tx, &district).await?, "D_NEXT_O_ID")?;
+            tables.next_order.put(tx, &district, &(number + 1)).await?;
+            Ok(number)
+        };
+        let number = self.nesting.run(tx, take_number).await?;
+        let mut sum = 0;
+        for (line, place) in input.lines.iter().zip(1..) {
+            let id = LineId { order: district.order(number), number: place };
+            let enter = async |tx: &Tx| {
+                let (item, stock) = (self.item(district, line.item), line.stock());
+                let (item, row) =
+                    try_join(tables.items.get(tx, &item), tables.stock.get(tx, &stock)).await?;
+                let price = item.ok_or_else(|| Error::rollback(UNUSED))?.price;
+                let mut left = there(row, "stock")?;
+                let row = line.deliver(district, &mut left, price);
+                tables.stock.put(tx, &stock, &left).await?;
+                tables.order_lines.put(tx, &id, &row).await?;
+                Ok(row.amount)
+            };
+            sum += self.nesting.run(tx, enter).await?;
+        }
+        self.put_order(tx, terminal, input, number).await?;
+        let (warehouse, row) = (there(warehouse, "a warehouse")?, there(row, "a district")?);
         Ok(total(sum, there(customer, "a customer")?.discount, [warehouse.tax, row.tax]))
     }
 

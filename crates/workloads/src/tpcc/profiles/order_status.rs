@@ -21,13 +21,16 @@ impl Tpcc {
         let who = &self.draw_customer(&mut seat.chance);
         let tables = &terminal.tables;
         let (answer, attempts) = transact(&terminal.reader, async |tx| {
-            let (customer, _) = tables.find_customer(tx, district, who, self.reads_each).await?;
-            let newest = match self.reads_each {
-                true => self.newest_of_all(tx, tables, customer).await?,
-                false => newest_order(tx, tables, customer).await?,
+            let find =
+                async |tx: &Tx| tables.find_customer(tx, district, who, self.reads_each).await;
+            let (customer, _) = self.nesting.run(tx, find).await?;
+            let look = async |tx: &Tx| match self.reads_each {
+                true => self.newest_of_all(tx, tables, customer).await,
+                false => newest_order(tx, tables, customer).await,
             };
-            let Some((id, order)) = newest else { return Ok(None) };
-            let lines = tables.order_lines.range(tx, KeyRange::prefix(&id)).await?;
+            let Some((id, order)) = self.nesting.run(tx, look).await? else { return Ok(None) };
+            let scan = async |tx: &Tx| tables.order_lines.range(tx, KeyRange::prefix(&id)).await;
+            let lines = self.nesting.run(tx, scan).await?;
             Ok(Some((id, order, lines)))
         })
         .await;

@@ -41,7 +41,11 @@ impl Tpcc {
         let (writer, date) = (seat.client + 1, (seat.clock)().0 / 1_000);
         let input = &self.draw_payment(warehouse, (writer, sequence), date, &mut seat.chance);
         let (answer, attempts) =
-            transact(&seat.db, async |tx| self.pay(tx, terminal, input).await).await;
+            transact(&terminal.writers.payment, async |tx| match self.nesting.is_flat() {
+                true => self.pay(tx, terminal, input).await,
+                false => self.pay_in_parts(tx, terminal, input).await,
+            })
+            .await;
         (ended(answer), attempts)
     }
 
@@ -81,17 +85,66 @@ impl Tpcc {
         .await?;
         tables.warehouse_ytd.add(tx, &district.warehouse, amount, self.delayed).await?;
         tables.district_ytd.add(tx, &district, amount, self.delayed).await?;
-        if let Some(accounts) = terminal.accounts {
-            accounts.add(tx, &id, [-amount, amount, 1], self.delayed).await?;
-        } else {
-            customer.pay(id, district, amount);
-            tables.customers.put(tx, &id, &customer).await?;
-        }
+        self.take_from(tx, terminal, input, (id, &mut customer)).await?;
         let warehouse = there(warehouse, "a warehouse")?.name;
-        let data = format!("{warehouse}    {}", there(district_row, "a district")?.name);
-        let payment = Payment { customer: id, date: input.date, amount, data };
-        tables.history.put(tx, &input.id, &payment).await?;
+        let names = [warehouse, there(district_row, "a district")?.name];
+        tables.history.put(tx, &input.id, &input.row(id, names)).await?;
         Ok(customer.balance)
+    }
+
+    /// The same, with a part for the customer, the district and the warehouse, which most others
+    /// want: the hottest comes last.
+    async fn pay_in_parts(
+        &self,
+        tx: &Tx,
+        terminal: &Terminal,
+        input: &PaymentInput,
+    ) -> Result<i64, Error> {
+        let (tables, district, amount) = (&terminal.tables, input.district, input.amount);
+        let pay = async |tx: &Tx| {
+            let (id, mut customer) =
+                tables.find_customer(tx, input.resident, &input.who, self.reads_each).await?;
+            self.take_from(tx, terminal, input, (id, &mut customer)).await?;
+            Ok((id, customer.balance))
+        };
+        let (id, balance) = self.nesting.run(tx, pay).await?;
+        let add_to_district = async |tx: &Tx| {
+            tables.district_ytd.add(tx, &district, amount, self.delayed).await?;
+            Ok(there(tables.districts.get(tx, &district).await?, "a district")?.name)
+        };
+        let district_name = self.nesting.run(tx, add_to_district).await?;
+        let add_to_warehouse = async |tx: &Tx| {
+            let warehouse = &district.warehouse;
+            tables.warehouse_ytd.add(tx, warehouse, amount, self.delayed).await?;
+            Ok(there(tables.warehouses.get(tx, warehouse).await?, "a warehouse")?.name)
+        };
+        let warehouse_name = self.nesting.run(tx, add_to_warehouse).await?;
+        let row = input.row(id, [warehouse_name, district_name]);
+        tables.history.put(tx, &input.id, &row).await?;
+        Ok(balance)
+    }
+
+    async fn take_from(
+        &self,
+        tx: &Tx,
+        terminal: &Terminal,
+        input: &PaymentInput,
+        (id, customer): (CustomerId, &mut Customer),
+    ) -> Result<(), Error> {
+        let amount = input.amount;
+        if let Some(accounts) = terminal.accounts {
+            return accounts.add(tx, &id, [-amount, amount, 1], self.delayed).await;
+        }
+        customer.pay(id, input.district, amount);
+        terminal.tables.customers.put(tx, &id, customer).await
+    }
+}
+
+impl PaymentInput {
+    /// Its row, with the names of warehouse and district.
+    fn row(&self, customer: CustomerId, [warehouse, district]: [String; 2]) -> Payment {
+        let data = format!("{warehouse}    {district}");
+        Payment { customer, date: self.date, amount: self.amount, data }
     }
 }
 

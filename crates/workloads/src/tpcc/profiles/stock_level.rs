@@ -37,9 +37,10 @@ impl Tpcc {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let district = self.draw_district(warehouse, &mut seat.chance);
         let threshold = seat.chance.between(10, 20) as u8;
-        let (answer, attempts) =
-            transact(&terminal.reader, async |tx| level(tx, terminal, district, threshold).await)
-                .await;
+        let (answer, attempts) = transact(&terminal.reader, async |tx| {
+            self.level(tx, terminal, district, threshold).await
+        })
+        .await;
         if let Ok(level) = &answer {
             self.judge_level(seat, district, *level);
         }
@@ -56,29 +57,34 @@ impl Tpcc {
         let wrong = level.torn().map(|wrong| format!("district {district:?} {wrong}"));
         self.complain_of_snapshot(seat, wrong);
     }
-}
 
-async fn level(
-    tx: &Tx,
-    terminal: &Terminal,
-    district: DistrictId,
-    threshold: u8,
-) -> Result<StockLevelAsked, Error> {
-    let tables = &terminal.tables;
-    let next = there(tables.next_order.get(tx, &district).await?, "D_NEXT_O_ID")?;
-    let line = |order| LineId { order: district.order(order), number: 0 };
-    let (from, to) = (line(next.saturating_sub(ORDERS)), line(next));
-    let lines = tables.order_lines.range(tx, KeyRange::of(from..to)).await?;
-    let items: BTreeSet<u32> = lines.iter().map(|(_, line)| line.item).collect();
-    let stock = |item| StockId { warehouse: district.warehouse, item };
-    let stocks: Vec<_> = items.into_iter().map(stock).collect();
-    let rows = tables.stock.get_many(tx, &stocks).await?;
-    let mut short = 0;
-    for row in rows {
-        short += u32::from(there(row, "stock")?.quantity < threshold);
+    async fn level(
+        &self,
+        tx: &Tx,
+        terminal: &Terminal,
+        district: DistrictId,
+        threshold: u8,
+    ) -> Result<StockLevelAsked, Error> {
+        let (tables, nesting) = (&terminal.tables, &self.nesting);
+        let read_next = async |tx: &Tx| tables.next_order.get(tx, &district).await;
+        let next = there(nesting.run(tx, read_next).await?, "D_NEXT_O_ID")?;
+        let line = |order| LineId { order: district.order(order), number: 0 };
+        let (from, to) = (line(next.saturating_sub(ORDERS)), line(next));
+        let newest = KeyRange::of(from..to);
+        let scan = async |tx: &Tx| tables.order_lines.range(tx, newest.clone()).await;
+        let lines = nesting.run(tx, scan).await?;
+        let items: BTreeSet<u32> = lines.iter().map(|(_, line)| line.item).collect();
+        let stock = |item| StockId { warehouse: district.warehouse, item };
+        let stocks: Vec<_> = items.into_iter().map(stock).collect();
+        let rows = nesting.run(tx, async |tx| tables.stock.get_many(tx, &stocks).await).await?;
+        let mut short = 0;
+        for row in rows {
+            short += u32::from(there(row, "stock")?.quantity < threshold);
+        }
+        let orders: BTreeSet<u32> = lines.iter().map(|(line, _)| line.order.number).collect();
+        let (orders, lines) = (orders.len() as u32, lines.len() as u32);
+        Ok(StockLevelAsked { next, orders, lines, short })
     }
-    let orders: BTreeSet<u32> = lines.iter().map(|(line, _)| line.order.number).collect();
-    Ok(StockLevelAsked { next, orders: orders.len() as u32, lines: lines.len() as u32, short })
 }
 
 impl StockLevelAsked {

@@ -22,6 +22,8 @@ use crate::workload::{Pause, Seat};
 #[derive(Debug)]
 pub struct Terminal {
     pub(in crate::tpcc) tables: Tables,
+    /// For each of the profiles that write, by which their parts are told apart.
+    pub(in crate::tpcc) writers: Writers,
     pub(in crate::tpcc) reader: Db,
     /// Where what customers have paid is apart from their rows.
     pub(in crate::tpcc) accounts: Option<Accounts>,
@@ -29,6 +31,14 @@ pub struct Terminal {
     homes: Vec<u32>,
     /// What it has keyed in, where it waited for that.
     keyed: Rc<Cell<Option<Profile>>>,
+}
+
+/// Handles for profiles that write.
+#[derive(Debug)]
+pub(in crate::tpcc) struct Writers {
+    pub new_order: Db,
+    pub payment: Db,
+    pub delivery: Db,
 }
 
 /// How a customer is looked for.
@@ -51,7 +61,14 @@ impl Terminal {
             seat.pause = Some(waits(tpcc, seat.db.clone(), seat.pause.take(), &keyed));
         }
         let accounts = tpcc.scale.balance_apart.then(|| Accounts::of(&seat.db)).transpose()?;
-        Ok(Terminal { tables, reader: seat.db.read_only(), accounts, homes, keyed })
+        let handle = |db: &Db, place| tpcc.nesting.handle(seat.node, db, place);
+        let writers = Writers {
+            new_order: handle(&seat.db, "new-orders"),
+            payment: handle(&seat.db, "payments"),
+            delivery: handle(&seat.db, "deliveries"),
+        };
+        let reader = handle(&seat.db.read_only(), "looks");
+        Ok(Terminal { tables, writers, reader, accounts, homes, keyed })
     }
 
     /// What it runs next.

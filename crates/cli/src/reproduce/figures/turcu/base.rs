@@ -36,6 +36,14 @@ pub const LENGTH: Axis = Axis {
     logarithmic: false,
 };
 
+/// The clients of each node.
+pub const CLIENTS_A_NODE: Axis = Axis {
+    name: "clients a node",
+    set: |x, setting| setting.clients = Some((x * setting.nodes as f64) as u32),
+    range: (1.0, 100.0),
+    logarithmic: false,
+};
+
 /// What all of them have in common: each key has one copy, which its transactions move.
 pub const TURCU: Figure = Figure {
     machine: MachineModel::hyflow,

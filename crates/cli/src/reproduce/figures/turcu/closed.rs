@@ -4,7 +4,8 @@
 //! where that is no axis.
 
 use super::base::{
-    CALLS, LENGTH, READ_ONLY, TURCU, best_of_closed, closed_loses, flat_and_closed, worst_of_closed,
+    CALLS, CLIENTS_A_NODE, LENGTH, READ_ONLY, TURCU, best_of_closed, closed_loses, flat_and_closed,
+    worst_of_closed,
 };
 use crate::reproduce::figure::{
     CASES, ClaimTarget, Figure, Measure, PaperClaim, PlottedLine, SummaryMeasure, SummedSetting,
@@ -126,6 +127,31 @@ const TABLE_BY_SHARES: Figure = Figure {
     parameters: set!("objects=100", "initial=50", "buckets=7", "calls=3", "length=28"),
     ..CLOSED
 };
+const TABLE_BY_SHARES_LONG: Figure = Figure {
+    name: "turcu-4.7-long",
+    about: "N-TFA, figure 4.7: the same, longer transactions",
+    parameters: set!("objects=100", "initial=50", "buckets=7", "calls=3", "length=100"),
+    seconds: (20.0, 5.0),
+    ..TABLE_BY_SHARES
+};
+const TABLE_BY_SHARES_OF_FIVE: Figure = Figure {
+    name: "turcu-4.7-five",
+    about: "N-TFA, figure 4.7: the same, five calls",
+    parameters: set!("objects=100", "initial=50", "buckets=7", "calls=5", "length=28"),
+    ..TABLE_BY_SHARES
+};
+const SKIP_LIST_OF_ONE: Figure = Figure {
+    name: "turcu-4.8-one",
+    about: "N-TFA, figure 4.8: a skip list, one call",
+    parameters: set!("objects=100", "initial=50", "calls=1", "length=28"),
+    ..SKIP_LIST
+};
+const SKIP_LIST_OF_THREE: Figure = Figure {
+    name: "turcu-4.8-three",
+    about: "N-TFA, figure 4.8: a skip list, three calls",
+    parameters: set!("objects=100", "initial=50", "calls=3", "length=28"),
+    ..SKIP_LIST
+};
 const SKIP_LIST: Figure = Figure {
     name: "turcu-4.8",
     about: "N-TFA, figure 4.8: a skip list, two calls",
@@ -141,10 +167,55 @@ const SKIP_LIST_BY_LENGTH: Figure = Figure {
     parameters: set!("objects=100", "initial=50", "calls=2", "reads=50"),
     ..BY_LENGTH
 };
+const SKIP_LIST_OF_THREE_BY_LENGTH: Figure = Figure {
+    name: "turcu-4.9-three",
+    about: "N-TFA, figure 4.9: the same, three calls",
+    parameters: set!("objects=100", "initial=50", "calls=3", "reads=50"),
+    ..SKIP_LIST_BY_LENGTH
+};
+const SKIP_LIST_READ_BY_LENGTH: Figure = Figure {
+    name: "turcu-4.9-reading",
+    about: "N-TFA, figure 4.9: the same, two calls, 80 % only read",
+    parameters: set!("objects=100", "initial=50", "calls=2", "reads=80"),
+    ..SKIP_LIST_BY_LENGTH
+};
+
+/// By the clients of each node: section 4.4 has up to 16 of them, and does not say which of its
+/// figures have how many.
+const BY_CLIENTS: Figure = Figure {
+    chosen: "12 nodes; half of the transactions only read; objects are few, as there; 28 ms \
+             besides.",
+    axis: CLIENTS_A_NODE,
+    xs: &[1.0, 2.0, 4.0, 8.0, 16.0],
+    quick_xs: &[1.0, 16.0],
+    ..CLOSED
+};
+const BANK_BY_CLIENTS: Figure = Figure {
+    name: "turcu-4.3-threads",
+    about: "N-TFA, section 4.4: bank, two transfers, more and more threads a node",
+    workload: "bank",
+    parameters: &["objects=10", "calls=2", "apart=true", "reads=50", "length=28"],
+    ..BY_CLIENTS
+};
+const TABLE_BY_CLIENTS: Figure = Figure {
+    name: "turcu-4.7-threads",
+    about: "N-TFA, section 4.4: a hash table of 7 buckets, three calls, more and more threads",
+    workload: "hashtable",
+    parameters: set!("objects=100", "initial=50", "buckets=7", "calls=3", "reads=50", "length=28"),
+    ..BY_CLIENTS
+};
+const SKIP_LIST_BY_CLIENTS: Figure = Figure {
+    name: "turcu-4.8-threads",
+    about: "N-TFA, section 4.4: a skip list, two calls, more and more threads a node",
+    workload: "skiplist",
+    parameters: set!("objects=100", "initial=50", "calls=2", "reads=50", "length=28"),
+    ..BY_CLIENTS
+};
 const BANK_BY_NODES: Figure = Figure {
     name: "turcu-4.10",
     about: "N-TFA, figure 4.10: bank on more and more nodes",
-    chosen: "Four clients a node (16 there), two transfers; 28 ms besides.",
+    chosen: "16 clients a node, as printed; two transfers; 28 ms besides.",
+    clients_a_node: 16,
     workload: "bank",
     parameters: &["objects=10", "calls=2", "apart=true", "reads=50", "length=28"],
     axis: TURCU.axis,
@@ -279,8 +350,17 @@ pub const FIGURES: &[Figure] = &[
     TABLE_BY_LENGTH,
     TABLE_OF_ELEVEN,
     TABLE_BY_SHARES,
+    TABLE_BY_SHARES_LONG,
+    TABLE_BY_SHARES_OF_FIVE,
     SKIP_LIST,
+    SKIP_LIST_OF_ONE,
+    SKIP_LIST_OF_THREE,
     SKIP_LIST_BY_LENGTH,
+    SKIP_LIST_OF_THREE_BY_LENGTH,
+    SKIP_LIST_READ_BY_LENGTH,
+    BANK_BY_CLIENTS,
+    TABLE_BY_CLIENTS,
+    SKIP_LIST_BY_CLIENTS,
     BANK_BY_NODES,
     SKIP_LIST_BY_NODES,
 ];

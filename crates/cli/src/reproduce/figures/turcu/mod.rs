@@ -1,17 +1,20 @@
 //! The figures of the dissertation on nested transactions (Turcu, 2015): closed nesting in chapter
 //! 4, open nesting in chapter 5, each beside flat transactions, and in chapter 6 the interface of
-//! objects.
+//! objects; and of those on certification at several sites, in chapter 9,
+//! and on commands alone, in chapter 10.
 //!
 //! Its parameters are the calls of a transaction (`c`), of which each is a child, the share of
 //! transactions that only read (`r`), the objects (`o`), the keys there are to choose from (`k`),
 //! and how long transactions take besides their accesses (`L`). Workloads call these `calls`,
 //! `reads`, `objects` (of hash tables, `buckets` for `o`) and `length`.
 
+mod alvin;
 mod auto;
 mod base;
 mod checkpoints;
 mod closed;
 mod interface;
+mod m2paxos;
 mod open;
 
 use crate::reproduce::figure::Figure;
@@ -20,5 +23,5 @@ use crate::reproduce::figure::Figure;
 pub fn figures() -> impl Iterator<Item = &'static Figure> {
     let chosen = auto::FIGURES.iter().flat_map(|both| both.iter());
     let all = closed::FIGURES.iter().chain(open::FIGURES).chain(interface::FIGURES);
-    all.chain(chosen).chain(checkpoints::FIGURES)
+    all.chain(chosen).chain(checkpoints::FIGURES).chain(alvin::FIGURES).chain(m2paxos::FIGURES)
 }

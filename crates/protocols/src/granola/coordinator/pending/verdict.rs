@@ -2,7 +2,7 @@
 
 use muesli_core::{Abort, RepositoryId};
 
-use super::super::RequestVerdict;
+use super::super::{Purpose, RequestVerdict};
 use super::Pending;
 use crate::granola::message::{Agreement, Few, Refusal, ReplyOutcome};
 
@@ -54,7 +54,13 @@ impl Pending {
             (Some((at, _)), None) => {
                 answers.sort_by_key(|(part, _)| *part);
                 answers.dedup_by_key(|(part, _)| *part);
-                RequestVerdict::Done(at, answers)
+                let (given, parts) = (answers.len(), self.request.parts.len());
+                assert!(given <= parts, "{given} answers to {}, of {parts}", self.request.txn);
+                let reads = matches!(self.purpose, Some(Purpose::Invoke(_)));
+                match reads && !self.request.is_update() && given < parts {
+                    true => RequestVerdict::Conflict, // What it read is forgotten: it reads again.
+                    false => RequestVerdict::Done(at, answers),
+                }
             }
             (None, None) => unreachable!("somebody takes part"),
         }

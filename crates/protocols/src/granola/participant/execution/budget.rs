@@ -19,8 +19,8 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::{Catalog, RepositoryId, SmallBytes};
 use smallvec::SmallVec;
 
-use super::Sight;
 use crate::granola::message::{Agreement, FoundVersion, PartAnswer, Refusal, Request, Task};
+use crate::sight::Sight;
 
 /// What the parts that were done have given and written.
 #[derive(Debug, Default)]

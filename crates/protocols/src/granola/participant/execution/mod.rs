@@ -15,28 +15,8 @@ mod reads;
 
 use std::ops::Range;
 
-use muesli_core::{Catalog, Settings};
 use smallvec::SmallVec;
-
-use super::Context;
 
 /// Which operations in the sets are those of which part; where something is told, what that was,
 /// and after as many numbers as there are parts, what the parts did.
 pub(super) type Notes = SmallVec<[(u16, Range<usize>); 2]>;
-
-/// What a run sees of the world; on whatever thread it is, as nothing of it changes meanwhile.
-#[derive(Clone, Copy)]
-pub(super) struct Sight<'a> {
-    pub catalog: &'a Catalog,
-    pub settings: &'a Settings,
-    /// Whether what is done is noted for a history.
-    pub recording: bool,
-}
-
-impl<'a> Sight<'a> {
-    /// What the participant sees that this is the context of.
-    pub fn of(cx: &Context<'a>) -> Sight<'a> {
-        let recording = cx.effects.recorder.is_some();
-        Sight { catalog: cx.catalog, settings: cx.settings, recording }
-    }
-}

@@ -7,14 +7,15 @@ use muesli_core::parts::versions::{Handle, Version};
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Abort, Failure, SmallBytes, SpaceId, Timestamp};
 
+use super::Notes;
 use super::budget::Spent;
 use super::read_set::{count_reads, note_read};
 use super::reads::ReadProgress;
-use super::{Notes, Sight};
 use crate::granola::message::{
     Agreement, DataByPart, Few, FoundVersion, Install, Part, PartAnswer, Refusal, Request, Task,
 };
 use crate::granola::participant::{Context, Participant};
+use crate::sight::Sight;
 
 impl Participant {
     /// Runs the parts of a transaction that are about partitions held here, in their order. What

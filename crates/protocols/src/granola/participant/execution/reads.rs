@@ -12,10 +12,10 @@ use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Limits, SmallBytes, SpaceId, Timestamp};
 
-use super::Sight;
 use super::read_set::note_read;
 use crate::granola::message::{FoundVersion, Part, Request, SeenRange, Task};
 use crate::granola::participant::Participant;
+use crate::sight::Sight;
 
 /// Rows of a partition, in ascending order.
 type Rows = Vec<(SmallBytes, FoundVersion)>;

@@ -3,12 +3,14 @@
 //! A client that closes says that its transactions are settled. One that is killed leaves their
 //! ends, with what they gave, and what participants were told in them. Once in a while a timer
 //! looks for clients that were silent for their lease. What their transactions gave goes at once,
-//! for nobody is there to be told. That they are done, and what participants were told, is kept
-//! for those that still wait for it, so the others are asked whether anything of the client is
-//! under way at them ([`doubts`](crate::doubts)); when all have said no, it goes. Nothing new can
-//! come to wait for it: whoever takes part in a transaction that was done here had voted on it,
-//! stably, and so had it under way as it was asked, or was through with it. What is of a client's
-//! earlier lives goes in the same way while it speaks: nothing new of these is ever taken up.
+//! for nobody is there to be told; one that was only cut off is told that answers are missing
+//! ([`AnswerLost`](muesli_core::Failure::AnswerLost)), or reads again. That they are done, and what
+//! participants were told, is kept for those that still wait for it, so the others are asked
+//! whether anything of the client is under way at them ([`doubts`](crate::doubts)); when all have
+//! said no, it goes. Nothing new can come to wait for it: whoever takes part in a transaction that
+//! was done here had voted on it, stably, and so had it under way as it was asked, or was through
+//! with it. What is of a client's earlier lives goes in the same way while it speaks: nothing new
+//! of these is ever taken up.
 //!
 //! # Requests that come late
 //! A copy of a request may come after its transaction was forgotten, from a buffer or from a client

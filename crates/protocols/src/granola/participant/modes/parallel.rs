@@ -37,11 +37,11 @@ use smallvec::SmallVec;
 
 use super::{QueueKey, WaitQueue};
 use crate::granola::message::{DataByPart, Request, Task};
-use crate::granola::participant::execution::Sight;
 use crate::granola::participant::execution::prepared::PreparedRun;
 use crate::granola::participant::execution::read_set::count_reads;
 use crate::granola::participant::{Context, Participant};
 use crate::granola::switches::GranolaSwitch;
+use crate::sight::Sight;
 
 /// Those that are run together, in the order of their places; mostly one.
 pub(in super::super) type Batch = SmallVec<[QueueKey; 1]>;

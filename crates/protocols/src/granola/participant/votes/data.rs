@@ -42,12 +42,13 @@ use crate::granola::message::{
     Agreement, Ballots, DataByPart, FoundVersion, Message, Part, PartData, Record, Repositories,
     Request, Task, TimestampVote,
 };
+use crate::granola::participant::execution::Notes;
 use crate::granola::participant::execution::read_set::note_read;
-use crate::granola::participant::execution::{Notes, Sight};
 use crate::granola::participant::modes::active::Active;
 use crate::granola::participant::modes::{QueueKey, WaitQueue};
 use crate::granola::participant::{Context, Participant};
 use crate::granola::switches::GranolaSwitch;
+use crate::sight::Sight;
 
 impl Participant {
     /// Whether a transaction whose turn has come can be done. If not, all that this participant has

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use muesli_core::links::patience_for;
 use muesli_core::parts::votes::Votes;
-use muesli_core::{Decision, Nanos, OpId, RepositoryId, Txn, TxnId};
+use muesli_core::{Decision, Nanos, NodeId, OpId, RepositoryId, Txn, TxnId};
 
 use super::awaited::Awaited;
 use super::divide::Parts;
 use crate::two_phase::message::{Few, Message, Prepare, Repositories, RepositoryVote};
+use crate::two_phase::participant::waits::watches::WAITING_MAX;
 use crate::two_phase::{Context, Variant};
 
 /// A commit under way, until everybody has acknowledged its end.
@@ -28,6 +29,8 @@ pub(in crate::two_phase) struct Committing<V: Variant> {
     pub(super) ballots: Few<RepositoryVote<V>>,
     /// What delayed actions gave that the client asked for.
     pub(in crate::two_phase) awaited: Awaited,
+    /// Who waits for what it writes, to hear of it when it is decided.
+    pub(super) waiting: Vec<(NodeId, u64)>,
     /// When something of it was sent last.
     pub(super) sent: Nanos,
     /// Somebody was asked for a vote more than once.
@@ -60,12 +63,14 @@ impl<V: Variant> Committing<V> {
                 assert!(!votes.is_complete(), "all have voted on {id}, and nothing is decided");
                 let asked: Vec<_> = self.prepares.iter().map(|(voter, _)| *voter).collect();
                 assert!(ascend(&asked), "{id} was asked of {asked:?}");
+                assert!(self.waiting.len() <= WAITING_MAX, "too many are known to wait for {id}");
                 assert_eq!(asked.len(), votes.voters(), "how many are asked about {id}");
                 let same = |(_, part): &(_, Arc<Prepare<V>>)| part.participants[..] == asked[..];
                 assert!(self.prepares.iter().all(same), "who takes part in {id}");
             }
             Phase::Deciding { unacknowledged, .. } => {
                 assert!(self.prepares.is_empty(), "{id} is decided, and asks for votes");
+                assert!(self.waiting.is_empty(), "{id} is decided, and some wait for it");
                 assert!(ascend(unacknowledged), "{id} is not acknowledged by {unacknowledged:?}");
             }
         }
@@ -81,6 +86,17 @@ impl<V: Variant> Committing<V> {
                 unacknowledged.is_empty() && self.awaited.are_all_there()
             }
             Phase::Preparing(_) => false,
+        }
+    }
+
+    /// These wait for what it writes. There is room for some, and nobody counts on being told from
+    /// here.
+    pub(in crate::two_phase) fn note_waiting(&mut self, waiting: Vec<(NodeId, u64)>) {
+        if matches!(self.phase, Phase::Preparing(_)) {
+            self.waiting.extend(waiting);
+            self.waiting.sort_unstable();
+            self.waiting.dedup();
+            self.waiting.truncate(WAITING_MAX);
         }
     }
 
@@ -120,7 +136,7 @@ impl<V: Variant> Committing<V> {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::{NodeId, Timestamp};
+    use muesli_core::Timestamp;
 
     use super::*;
     use crate::score::Snapshots;
@@ -144,6 +160,7 @@ mod tests {
             phase: Phase::Preparing(Votes::from_voters(all(asked))),
             ballots: Few::new(),
             awaited: Awaited::default(),
+            waiting: Vec::new(),
             sent: Nanos(1),
             repeated: false,
             quiet: Nanos(1),
@@ -162,6 +179,23 @@ mod tests {
     #[should_panic(expected = "all have voted on n1.1-1, and nothing is decided")]
     fn votes_that_decide_and_do_not_are_noticed() {
         committing(&[], &[]).assert_invariants();
+    }
+
+    #[test]
+    fn who_waits_is_noted_once_and_up_to_a_bound_and_until_the_decision() {
+        let mut commit = committing(&[0], &[0]);
+        let many = |from: u64| (from..from + 50).map(|request| (NodeId(2), request)).collect();
+        commit.note_waiting(many(0));
+        commit.note_waiting(many(0));
+        assert_eq!(commit.waiting.len(), 50);
+        commit.note_waiting(many(50));
+        assert_eq!(commit.waiting.len(), WAITING_MAX);
+        commit.assert_invariants();
+        let decision = Decision::Commit(Timestamp(2));
+        commit.phase = Phase::Deciding { decision, unacknowledged: Repositories::new() };
+        (commit.waiting, commit.prepares) = (Vec::new(), Parts::new());
+        commit.note_waiting(many(0));
+        assert!(commit.waiting.is_empty(), "they hear of it once it is applied");
     }
 
     #[test]

@@ -12,8 +12,8 @@ use muesli_core::parts::transaction::WriteEntry;
 use muesli_core::parts::votes::{Counted, Votes};
 use muesli_core::recorder::Status;
 use muesli_core::{
-    Abort, Answer, Committed, Decision, Failure, Here, LogPosition, OpId, RepositoryId, Role,
-    SmallBytes, Step, Timestamp, Txn, TxnId,
+    Abort, Address, Answer, Committed, Decision, Failure, Here, LogPosition, OpId, RepositoryId,
+    Role, SmallBytes, Step, Timestamp, Txn, TxnId,
 };
 
 use super::Coordinator;
@@ -149,7 +149,8 @@ impl<V: Variant> Coordinator<V> {
         here: &Here<'_, TwoPhase<V>>,
         cx: &Context<'_, V>,
     ) -> Option<RepositoryId> {
-        let sets = &self.slots.get(txn.slot as usize)?.sets;
+        let slot = self.slots.get(txn.slot as usize)?;
+        let sets = &slot.sets;
         if cx.catalog.replicas > 1 || !sets.scans.is_empty() {
             return None;
         }
@@ -165,7 +166,7 @@ impl<V: Variant> Coordinator<V> {
         let reads = sets.reads.iter().all(|read| read.repository == first);
         let mut others = sets.writes.iter().skip(1);
         let writes = others.all(|write| owner(write.space, &write.key) == Some(first));
-        let stays = self.new_owner(cx).is_none_or(|to| to == first);
+        let stays = self.new_owner(&slot.options, cx).is_none_or(|to| to == first);
         (reads && writes && stays && here.holds(first)).then_some(first)
     }
 
@@ -208,8 +209,8 @@ impl<V: Variant> Coordinator<V> {
         here: &Here<'_, TwoPhase<V>>,
         cx: &Context<'_, V>,
     ) -> Parts<Prepare<V>> {
-        let new_owner = self.new_owner(cx);
         let slot = self.slots.get(txn.slot as usize).expect("an open transaction");
+        let new_owner = self.new_owner(&slot.options, cx);
         if !V::keys_move(cx.catalog) {
             return divide(&slot.sets, &slot.delays, whole, cx.catalog);
         }
@@ -267,6 +268,7 @@ impl<V: Variant> Coordinator<V> {
             phase,
             ballots: Few::new(),
             awaited,
+            waiting: Vec::new(),
             sent: now,
             repeated: false,
             quiet: now,
@@ -369,6 +371,12 @@ impl<V: Variant> Coordinator<V> {
         commit.phase = Phase::Deciding { decision: decision.clone(), unacknowledged };
         commit.prepares.clear();
         (commit.sent, commit.quiet) = (cx.now(), cx.now());
+        let waiting = std::mem::take(&mut commit.waiting);
+        if matches!(decision, Decision::Commit(_)) {
+            for (node, request) in waiting {
+                cx.send(Address::coordinator(node), Message::Changed { request });
+            }
+        }
         let (txn, id) = (commit.txn, commit.id);
         let waits = matches!(decision, Decision::Commit(_)) && !commit.awaited.are_all_there();
         let op = if waits { None } else { commit.op.take() };

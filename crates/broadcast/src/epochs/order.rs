@@ -1,0 +1,178 @@
+//! What the broadcast of an epoch wants done, and the end of an epoch.
+
+use muesli_core::wire::Wire as _;
+
+use super::list::{GroupEpoch, MemberChange, MemberList};
+use super::message::{
+    DeliveredRequest, EpochEffect, EpochEffectsOf, EpochMessage, EpochRecord, ProposedRequest,
+};
+use super::previous::PreviousEpoch;
+use super::request::{OrderedRequest, RequestContent, RequestId};
+use super::{EpochMember, EpochSwitch, MemberState};
+use crate::broadcast::{Broadcast, EffectsOf};
+use crate::command::{CommandId, MemberId};
+use crate::effects::{BroadcastEffect, BroadcastEffects, DeliveredCommand};
+
+/// What the broadcast of an epoch wants done.
+type OrderedEffects<B> = Vec<BroadcastEffect<<B as Broadcast>::Message, <B as Broadcast>::Record>>;
+
+impl<B: Broadcast> EpochMember<B> {
+    /// Has the broadcast of this epoch do something, and does what it wants done.
+    pub(super) fn order(
+        &mut self,
+        out: &mut EpochEffectsOf<B>,
+        run: impl FnOnce(&mut B, &mut EffectsOf<B>),
+    ) {
+        let Some(current) = &mut self.current else { return };
+        let mut inside = BroadcastEffects::at(out.now);
+        run(current, &mut inside);
+        self.perform(self.list.epoch, inside.effects, None, out);
+    }
+
+    /// The same with the broadcast of the epoch before, which decides what is not known to all.
+    pub(super) fn order_previous(
+        &mut self,
+        out: &mut EpochEffectsOf<B>,
+        run: impl FnOnce(&mut B, &mut EffectsOf<B>),
+    ) {
+        let Some(previous) = &mut self.previous else { return };
+        let mut inside = BroadcastEffects::at(out.now);
+        run(&mut previous.ordered, &mut inside);
+        let epoch = previous.list.epoch;
+        self.perform(epoch, inside.effects, None, out);
+    }
+
+    /// Proposes what waits for that, until nothing does.
+    pub(super) fn propose_waiting(&mut self, out: &mut EpochEffectsOf<B>) {
+        while let (Some(current), Some((sequence, command))) = (&mut self.current, self.own.next())
+        {
+            let mut inside = BroadcastEffects::at(out.now);
+            let id = current.propose(command, &mut inside);
+            self.own.propose(id, sequence);
+            let proposed = ProposedRequest { id, sequence };
+            self.perform(self.list.epoch, inside.effects, Some(proposed), out);
+        }
+    }
+
+    /// Does what the broadcast of an epoch wants done; its first record says what is proposed.
+    pub(super) fn perform(
+        &mut self,
+        epoch: GroupEpoch,
+        effects: OrderedEffects<B>,
+        mut proposed: Option<ProposedRequest>,
+        out: &mut EpochEffectsOf<B>,
+    ) {
+        for effect in effects {
+            match effect {
+                BroadcastEffect::Send { to, message } => {
+                    let list = self.list_of(epoch).expect("an epoch that is not forgotten");
+                    let to = list.name_at(to).expect("members speak to members");
+                    out.send(to, EpochMessage::Ordered { epoch, message });
+                }
+                BroadcastEffect::Log(record) => {
+                    let proposed = proposed.take();
+                    out.log(EpochRecord::Ordered { epoch, record, proposed });
+                }
+                BroadcastEffect::Deliver(delivered) => self.deliver(epoch, delivered, out),
+                BroadcastEffect::GivenUp(id) => {
+                    if epoch == self.list.epoch {
+                        self.own.give_up(id);
+                    }
+                }
+            }
+        }
+    }
+
+    fn list_of(&self, epoch: GroupEpoch) -> Option<&MemberList> {
+        let previous = self.previous.as_ref().map(|previous| &previous.list);
+        std::iter::once(&self.list).chain(previous).find(|list| list.epoch == epoch)
+    }
+
+    /// A command's turn has come in an epoch. What comes after a change of the same epoch comes
+    /// nowhere.
+    fn deliver(
+        &mut self,
+        epoch: GroupEpoch,
+        delivered: DeliveredCommand,
+        out: &mut EpochEffectsOf<B>,
+    ) {
+        let is_over = epoch != self.list.epoch;
+        if is_over && self.switches.keeps(EpochSwitch::ChangesEndEpochs) {
+            return;
+        }
+        let DeliveredCommand { id, command, predecessors } = delivered;
+        let ordered = OrderedRequest::decode_all(command.payload.as_slice());
+        let Ok(OrderedRequest { sequence, content }) = ordered else { return };
+        if !(1..=CommandId::SEQUENCE_MAX).contains(&sequence) {
+            return;
+        }
+        let Some(list) = self.list_of(epoch) else { return };
+        let Some(member) = list.name_at(id.leader) else { return };
+        let request = RequestId { member, sequence };
+        if member == self.me {
+            self.own.end(id, sequence);
+        }
+        let is_new = self.delivered.insert(CommandId { leader: id.leader, sequence });
+        if !is_new && self.switches.keeps(EpochSwitch::DeliversOnce) {
+            return; // It is in the state that was taken.
+        }
+        match content {
+            RequestContent::Command(payload) => {
+                let objects = command.objects;
+                let command = crate::command::Command { objects, payload };
+                let delivered = DeliveredRequest { request, id, command, predecessors };
+                out.add(EpochEffect::Deliver(delivered));
+            }
+            RequestContent::Change(change) => {
+                let is_sound = command.objects.is_everything() && !is_over;
+                match is_sound.then(|| self.list.judge(change)) {
+                    Some(Ok(place)) => self.end_epoch(change, place, out),
+                    Some(Err(_)) | None if member == self.me => {
+                        out.add(EpochEffect::ChangeVoid(request));
+                    }
+                    Some(Err(_)) | None => {}
+                }
+            }
+        }
+    }
+
+    /// A change was delivered. All members have delivered the same commands then, and none of them
+    /// has said anything in the next epoch.
+    fn end_epoch(&mut self, change: MemberChange, place: MemberId, out: &mut EpochEffectsOf<B>) {
+        let next = self.list.after(change);
+        let list = std::mem::replace(&mut self.list, next);
+        let mut over = vec![0; place.place()];
+        over.push(CommandId::SEQUENCE_MAX);
+        self.delivered.remove_up_to(&over);
+        let ordered = self.current.take().expect("a change is delivered to a member");
+        self.previous = Some(PreviousEpoch::new(list, ordered));
+        self.giving.end_all(out);
+        if self.taking.as_ref().is_some_and(|head| head.list.epoch <= self.list.epoch) {
+            self.taking = None; // It has come there by itself.
+            self.transfer = None;
+        }
+        self.begin_epoch(out);
+    }
+
+    /// Begins with the epoch of the list: it has said nothing there.
+    pub(super) fn begin_epoch(&mut self, out: &mut EpochEffectsOf<B>) {
+        if !self.switches.keeps(EpochSwitch::ProposesAnew) {
+            self.own.open.clear();
+        }
+        self.own.begin_epoch();
+        self.behind.take_if(|behind| *behind <= self.list.epoch);
+        self.ahead.take_if(|(ahead, _)| *ahead <= self.list.epoch);
+        match self.list.place_of(self.me) {
+            Some(place) => {
+                self.state = MemberState::Member;
+                let members = self.list.members.len();
+                self.current = Some(B::new(place, members, &self.settings, &self.choice));
+                out.add(EpochEffect::EpochBegan(self.list.clone()));
+            }
+            None => {
+                self.state = MemberState::Replaced;
+                out.add(EpochEffect::Replaced);
+            }
+        }
+    }
+}

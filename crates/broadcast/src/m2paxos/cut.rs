@@ -1,0 +1,208 @@
+//! A cut through the places of all objects at once, so that a command that touches everything comes
+//! between those before it and those after it.
+//!
+//! Whoever hears of the cut by an order that all members share is *frozen*: it promises and accepts
+//! nothing, and says there what it has. From what the first majority in that order has said, all
+//! members find the same: what is decided, or was accepted in the latest epoch, is decided at each
+//! place, and nothing is at those between. What was decided is among that, as a majority had
+//! accepted it; so whatever some member has delivered is, too. All members deliver what can be of
+//! it, and then the command, and go on in the epochs in which they were: all of them know what is
+//! decided up to the cut, and take no message of a member that has not made it. Those that have not
+//! and are not frozen are a minority.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use muesli_core::wire::encoded_bytes;
+use muesli_core::{Rejection, wire_struct};
+
+use super::acquire::FILLED_MOST;
+use super::known::UNCUT;
+use super::message::{NamedCommand, ObjectEpoch, ObjectSlot, PromisedObject};
+use super::object::{ObjectLog, Value};
+use super::{Effects, M2Paxos, M2PaxosSwitch};
+use crate::command::CommandId;
+use crate::effects::{BroadcastEffect, DeliveredCommand};
+use crate::id_set::IdSet;
+
+/// Of so many bytes, or one object more, is a part of what a member has.
+const PART_BYTES: usize = 16 * 1024;
+
+/// So many places of an object are in a part.
+const PLACES_MOST: usize = 8;
+
+/// A part of what a frozen member has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct FrozenPart {
+    /// With the epochs that it has promised.
+    pub objects: Vec<PromisedObject>,
+    /// What the commands say that are named in it.
+    pub commands: Vec<NamedCommand>,
+}
+
+impl M2Paxos {
+    /// Whether it waits for a cut.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.frozen && self.keeps(M2PaxosSwitch::FreezesForCuts)
+    }
+
+    /// A cut is under way, or is not.
+    pub(crate) fn freeze(&mut self, frozen: bool) {
+        self.frozen = frozen;
+    }
+
+    /// An object of which nothing is known.
+    pub(super) fn new_object(&self) -> ObjectLog {
+        ObjectLog { last: self.everything, ..ObjectLog::default() }
+    }
+
+    /// In which epoch an object is promised.
+    pub(super) fn promised(&self, object: u64) -> ObjectEpoch {
+        self.objects.get(&object).map_or(ObjectEpoch::default(), |log| log.promised)
+    }
+
+    /// The command for which a cut was made last.
+    pub(crate) fn last_cut(&self) -> Option<CommandId> {
+        self.everything
+    }
+
+    /// Takes that back, from a checkpoint.
+    pub(crate) fn take_last_cut(&mut self, id: Option<CommandId>) -> Result<(), Rejection> {
+        self.everything = id;
+        id.map_or(Ok(()), |id| self.names().id(id))
+    }
+
+    /// A command that touches everything is ordered. True: a cut is to be made for it.
+    pub(crate) fn know_uncut(&mut self, named: &NamedCommand, out: &mut Effects) -> bool {
+        let is_sound = self.names().id(named.id).is_ok() && self.is_cut_for(&named.command);
+        if !is_sound || self.progress.is_delivered(named.id) {
+            return false;
+        }
+        self.know(named, out);
+        let entry = self.commands.get(&named.id);
+        entry.and_then(|it| it.command.as_ref()).is_some_and(|it| self.is_cut_for(it))
+    }
+
+    /// Whether a cut is to be made for a command that is known.
+    pub(crate) fn is_uncut(&self, id: CommandId) -> bool {
+        self.commands.get(&id).is_some_and(|entry| entry.objects == UNCUT)
+    }
+
+    /// What this member has of all objects, in parts of bounded size.
+    pub(crate) fn frozen_parts(&self) -> Vec<FrozenPart> {
+        let (mut parts, mut part, mut bytes) = (Vec::new(), FrozenPart::default(), 0);
+        for (object, log) in &self.objects {
+            let all = log.from(*object, 0, log.promised);
+            let mut votes = all.votes.chunks(PLACES_MOST);
+            let mut decided = all.decided.chunks(PLACES_MOST);
+            let mut is_first = true;
+            loop {
+                let (votes, decided) = (votes.next(), decided.next());
+                if votes.is_none() && decided.is_none() && !is_first {
+                    break;
+                }
+                is_first = false;
+                let promised = PromisedObject {
+                    object: *object,
+                    epoch: log.promised,
+                    votes: votes.unwrap_or_default().to_vec(),
+                    decided: decided.unwrap_or_default().to_vec(),
+                };
+                let named = promised.votes.iter().filter_map(|vote| vote.value);
+                let named = named.chain(promised.decided.iter().filter_map(|it| it.value));
+                let named: BTreeSet<CommandId> = named.collect();
+                let commands: Vec<NamedCommand> =
+                    named.into_iter().filter_map(|id| self.named(id)).collect();
+                bytes +=
+                    encoded_bytes(&promised) + commands.iter().map(encoded_bytes).sum::<usize>();
+                part.objects.push(promised);
+                part.commands.extend(commands);
+                if bytes > PART_BYTES {
+                    parts.push(std::mem::take(&mut part));
+                    bytes = 0;
+                }
+            }
+        }
+        parts.push(part);
+        parts
+    }
+
+    /// All members do this at the same place of the order that they share, with what the same
+    /// majority has.
+    pub(crate) fn cut<'a>(
+        &mut self,
+        id: CommandId,
+        parts: impl Iterator<Item = &'a FrozenPart>,
+        out: &mut Effects,
+    ) {
+        let mut places: BTreeMap<u64, BTreeMap<u64, (Option<ObjectEpoch>, Value)>> =
+            BTreeMap::new();
+        for part in parts {
+            for named in &part.commands {
+                if self.names().id(named.id).is_ok() {
+                    self.know(named, out);
+                }
+            }
+            for it in &part.objects {
+                let there = places.entry(it.object).or_default();
+                for decided in &it.decided {
+                    there.insert(decided.slot, (None, decided.value));
+                }
+                for vote in &it.votes {
+                    let known = there.entry(vote.slot).or_insert((Some(vote.epoch), vote.value));
+                    if known.0.is_some_and(|epoch| epoch < vote.epoch) {
+                        *known = (Some(vote.epoch), vote.value);
+                    }
+                }
+            }
+        }
+        for (object, places) in places {
+            self.decide_places(object, places.into_iter().map(|(at, (_, value))| (at, value)), out);
+        }
+        self.deliver_everything(id, out);
+    }
+
+    /// What a majority has at the places of an object is decided there, and nothing between.
+    fn decide_places(
+        &mut self,
+        object: u64,
+        places: impl Iterator<Item = (u64, Value)>,
+        out: &mut Effects,
+    ) {
+        let mut last = self.objects.get(&object).map_or(0, |log| log.decided);
+        for (slot, value) in places {
+            let between = last + 1..slot.min(last.saturating_add(FILLED_MOST));
+            for slot in between {
+                self.decide_by_cut(ObjectSlot { object, slot }, None, out);
+            }
+            self.decide_by_cut(ObjectSlot { object, slot }, value, out);
+            last = last.max(slot);
+        }
+    }
+
+    fn decide_by_cut(&mut self, place: ObjectSlot, value: Value, out: &mut Effects) {
+        if !self.is_over(place.object, place.slot) {
+            self.apply_decision(self.still(value), &[place], out);
+        }
+    }
+
+    fn deliver_everything(&mut self, id: CommandId, out: &mut Effects) {
+        let mut predecessors: IdSet = self.objects.values().filter_map(|log| log.last).collect();
+        predecessors.extend(&self.everything.into_iter().collect());
+        self.progress.remove_collected(&mut predecessors);
+        for log in self.objects.values_mut() {
+            log.last = Some(id);
+        }
+        self.everything = Some(id);
+        let entry = self.commands.get_mut(&id).expect("a command that is cut for is known");
+        entry.objects = 0;
+        let suspected = entry.suspected;
+        let command = entry.command.clone().expect("a command that is cut for is known");
+        self.suspected.remove(id, suspected);
+        self.progress.deliver(id);
+        self.own.end(id);
+        out.effects.push(BroadcastEffect::Deliver(DeliveredCommand { id, command, predecessors }));
+        self.end_task(id);
+    }
+}
+
+wire_struct!(FrozenPart { objects: Vec<PromisedObject>, commands: Vec<NamedCommand> });

@@ -1,0 +1,122 @@
+//! Commands that touch everything: by a cut through all objects, on which members agree by the
+//! order of requests (`m2paxos/cut.rs`).
+
+use std::collections::BTreeMap;
+
+use super::message::{BoundedRequest, FrozenReport};
+use super::{Effects, M2PaxosBounded, OrdersOwnership};
+use crate::command::{CommandId, MemberId};
+use crate::m2paxos::FrozenPart;
+
+/// What a member has said, by the number of the part.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct MemberReport {
+    /// A member that crashed begins anew.
+    attempt: u64,
+    parts: BTreeMap<u32, FrozenReport>,
+}
+
+/// Commands that touch everything, and what members have said for the first one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct ClosingCommands {
+    queue: Vec<CommandId>,
+    reports: BTreeMap<MemberId, MemberReport>,
+    /// Whose reports are complete, in their order.
+    complete: Vec<MemberId>,
+    /// Whether this member has said what it has.
+    has_reported: bool,
+}
+
+impl ClosingCommands {
+    /// All parts that have come, as they go into a checkpoint.
+    pub fn parts(&self) -> impl Iterator<Item = &FrozenReport> {
+        self.reports.values().flat_map(|report| report.parts.values())
+    }
+
+    /// The commands that wait, and whose reports are complete.
+    pub fn head(&self) -> (Vec<CommandId>, Vec<MemberId>) {
+        (self.queue.clone(), self.complete.clone())
+    }
+
+    /// Takes that back, from a checkpoint.
+    pub fn take_head(&mut self, queue: Vec<CommandId>, complete: Vec<MemberId>) {
+        (self.queue, self.complete) = (queue, complete);
+    }
+
+    /// Whether all parts of these members are there.
+    pub fn are_complete(&self, members: &[MemberId]) -> bool {
+        let is_complete = |member: &MemberId| {
+            let parts = self.reports.get(member).map(|report| &report.parts);
+            let count = parts.and_then(|parts| parts.values().next().map(|it| it.parts as usize));
+            parts.is_some_and(|parts| Some(parts.len()) == count)
+        };
+        members.iter().all(is_complete)
+    }
+
+    /// Takes a part. True: all parts of its member are there.
+    pub fn take(&mut self, report: FrozenReport) -> bool {
+        if self.complete.contains(&report.member) {
+            return false;
+        }
+        let of_member = self.reports.entry(report.member).or_default();
+        if of_member.attempt > report.attempt {
+            return false;
+        }
+        if of_member.attempt < report.attempt {
+            *of_member = MemberReport { attempt: report.attempt, parts: BTreeMap::new() };
+        }
+        let count = report.parts as usize;
+        of_member.parts.insert(report.part, report);
+        of_member.parts.len() == count
+    }
+}
+
+impl<B: OrdersOwnership> M2PaxosBounded<B> {
+    /// A command that touches everything was ordered.
+    pub(super) fn close(&mut self, id: CommandId) {
+        if !self.closing.queue.contains(&id) {
+            self.closing.queue.push(id);
+            self.objects.freeze(true);
+        }
+    }
+
+    /// Says what this member has, once for each cut.
+    pub(super) fn report_frozen(&mut self, out: &mut Effects<B>) {
+        let Some(id) = self.closing.queue.first().copied() else { return };
+        let me = self.objects.member_id();
+        if self.closing.has_reported || self.closing.complete.contains(&me) {
+            return;
+        }
+        self.closing.has_reported = true;
+        let all = self.objects.frozen_parts();
+        let (attempt, parts) = (out.now.0, all.len() as u32);
+        for (part, content) in (0..).zip(all) {
+            let report = FrozenReport { id, member: me, attempt, part, parts, content };
+            self.propose_request(&BoundedRequest::Frozen(report), out);
+        }
+    }
+
+    /// A part of what a member has was ordered.
+    pub(super) fn on_frozen(&mut self, report: FrozenReport, out: &mut Effects<B>) {
+        let member = report.member;
+        let is_due = self.closing.queue.first() == Some(&report.id);
+        if !is_due || !self.objects.is_report(&report.content, member) || report.parts == 0 {
+            return;
+        }
+        if report.part >= report.parts || !self.closing.take(report) {
+            return;
+        }
+        self.closing.complete.push(member);
+        if self.closing.complete.len() < self.objects.majority() {
+            return;
+        }
+        let id = self.closing.queue.remove(0);
+        let ClosingCommands { queue, reports, complete, .. } = std::mem::take(&mut self.closing);
+        let all = complete.iter().flat_map(|member| reports[member].parts.values());
+        let all: Vec<FrozenPart> = all.map(|report| report.content.clone()).collect();
+        self.act_on_objects(out, |it, inside| it.cut(id, all.iter(), inside));
+        self.objects.freeze(!queue.is_empty());
+        self.closing.queue = queue;
+        self.cuts += 1;
+    }
+}

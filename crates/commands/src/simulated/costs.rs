@@ -1,0 +1,32 @@
+//! What a member's steps cost.
+
+use muesli_sim::time::Span;
+
+/// What is done in a step, the same for all broadcasts.
+///
+/// Measured by `cargo bench -p muesli-broadcast` on 2026-11-28, on a virtual machine (AMD EPYC, 2
+/// cores) that others used, too: groups of three and eleven, ten and a hundred commands in flight,
+/// under all broadcasts; the numbers are those that fit these 30 rows best, each by its share.
+/// docs/inside/commands.md has the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepCosts {
+    /// A message that is handled, with what its handling sends.
+    pub message: Span,
+    /// A byte of such a message, in picoseconds: sets of commands, by which broadcasts say what
+    /// depends on what, take as long to handle as they are.
+    pub byte_picos: u64,
+    /// A command that is delivered, at each member.
+    pub delivery: Span,
+}
+
+impl StepCosts {
+    /// As measured.
+    pub const MEASURED: StepCosts = StepCosts {
+        message: Span::from_nanos(400),
+        byte_picos: 1_100,
+        delivery: Span::from_nanos(2_100),
+    };
+    /// Steps that take no time.
+    pub const FREE: StepCosts =
+        StepCosts { message: Span::ZERO, byte_picos: 0, delivery: Span::ZERO };
+}

@@ -1,0 +1,156 @@
+//! The choice of a nesting model, by clients in a closed loop.
+
+use super::*;
+
+const FLAT: NestingModel = NestingModel::Flat;
+const CLOSED: NestingModel = NestingModel::Closed;
+const OPEN: NestingModel = NestingModel::Open;
+
+/// Some clients in a closed loop, whose transactions take so long, more or less.
+struct Loop {
+    policy: ChoicePolicy,
+    now: u64,
+    /// When who ends.
+    ends: Vec<u64>,
+    number: u64,
+}
+
+impl Loop {
+    fn new(models: &[NestingModel]) -> Loop {
+        let policy = ChoicePolicy::new(models, Nanos(0));
+        Loop { policy, now: 0, ends: vec![0; 4], number: 0 }
+    }
+
+    /// How long so many transactions took, together.
+    fn run(&mut self, many: u64, took: impl Fn(NestingModel) -> u64) -> u64 {
+        let from = self.now;
+        for _ in 0..many {
+            let client = (0..self.ends.len()).min_by_key(|it| self.ends[*it]).unwrap();
+            self.now = self.ends[client];
+            if self.number >= self.ends.len() as u64 {
+                self.policy.ended(Nanos(self.now), true);
+            }
+            let model = self.policy.begin(Nanos(self.now));
+            self.number += 1;
+            // From half as long to one and a half times.
+            let drawn = self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+            self.ends[client] = self.now + took(model) * (512 + drawn) / 1_024;
+        }
+        self.now - from
+    }
+}
+
+fn fixed(flat: u64, closed: u64, open: u64) -> impl Fn(NestingModel) -> u64 {
+    move |model| match model {
+        FLAT => flat,
+        CLOSED => closed,
+        OPEN => open,
+    }
+}
+
+const MICROS: u64 = 1_000;
+
+/// How long so many transactions would take if all took so long.
+fn least(many: u64, took: u64) -> f64 {
+    (many * took) as f64 / 4.0
+}
+
+#[test]
+fn the_fastest_is_chosen_and_comparing_costs_little() {
+    for costs in [[100, 130, 250], [150, 100, 140], [200, 180, 100], [1_000, 500, 100]] {
+        let [flat, closed, open] = costs.map(|it| it * MICROS);
+        let mut clients = Loop::new(&[FLAT, CLOSED, OPEN]);
+        clients.run(3_000, fixed(flat, closed, open));
+        let best = costs.map(|it| it * MICROS).into_iter().min().unwrap();
+        let chosen = clients.policy.chosen().map(fixed(flat, closed, open));
+        assert_eq!(chosen, Some(best), "{costs:?}");
+        let all = clients.run(100_000, fixed(flat, closed, open));
+        assert!(all as f64 <= 1.05 * least(100_000, best), "{costs:?}: {all}");
+    }
+}
+
+#[test]
+fn what_makes_no_difference_is_left_simple() {
+    let mut clients = Loop::new(&[FLAT, CLOSED]);
+    clients.run(3_000, fixed(100 * MICROS, 100 * MICROS, 0));
+    assert_eq!(clients.policy.chosen(), Some(FLAT));
+}
+
+#[test]
+fn a_change_is_followed() {
+    let mut clients = Loop::new(&[FLAT, CLOSED]);
+    clients.run(10_000, fixed(100 * MICROS, 150 * MICROS, 0));
+    assert_eq!(clients.policy.chosen(), Some(FLAT));
+    clients.run(10_000, fixed(300 * MICROS, 150 * MICROS, 0));
+    assert_eq!(clients.policy.chosen(), Some(CLOSED));
+    let all = clients.run(100_000, fixed(300 * MICROS, 150 * MICROS, 0));
+    assert!(all as f64 <= 1.05 * least(100_000, 150 * MICROS), "{all}");
+}
+
+#[test]
+fn open_children_must_gain_more_than_others() {
+    for (open, expected) in [(95, FLAT), (70, OPEN)] {
+        let mut clients = Loop::new(&[FLAT, OPEN]);
+        clients.run(5_000, fixed(100 * MICROS, 0, open * MICROS));
+        assert_eq!(clients.policy.chosen(), Some(expected), "{open}");
+    }
+}
+
+#[test]
+fn with_one_model_nothing_is_tried() {
+    let mut clients = Loop::new(&[OPEN]);
+    clients.run(1_000, fixed(1, 1, 1));
+    assert_eq!(clients.policy.chosen(), Some(OPEN));
+}
+
+#[test]
+fn nodes_with_one_clock_try_the_same_at_the_same_time() {
+    let mut nodes = [0, 1].map(|_| Loop::new(&[FLAT, CLOSED, OPEN]));
+    let took = fixed(200 * MICROS, 100 * MICROS, 300 * MICROS);
+    nodes[1].run(100, &took);
+    while nodes[0].now < nodes[1].now {
+        nodes[0].run(1, &took);
+    }
+    let (mut same, mut tries) = (0, 0);
+    while tries < 200 && nodes.iter().all(|it| it.policy.chosen().is_none()) {
+        let models = nodes.each_ref().map(|it| it.policy.model_of_slot());
+        same += u32::from(models[0] == models[1]);
+        tries += 1;
+        let behind = usize::from(nodes[1].now < nodes[0].now);
+        nodes[behind].run(1, &took);
+    }
+    assert!(tries > 50 && same * 10 > tries * 9, "{same} of {tries}");
+}
+
+#[test]
+fn long_pauses_are_no_part_of_any_slot() {
+    let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0));
+    let mut now = 0;
+    for _ in 0..200 {
+        policy.begin(Nanos(now));
+        policy.ended(Nanos(now + 1_000), true);
+        now += 3_600_000_000_000;
+    }
+    assert!(policy.slot.busy <= 1_000, "{:?}", policy.slot);
+    assert!(policy.at + policy.length * IDLE < now);
+    // One that runs for a year is no more work than one that runs for a minute.
+    policy.begin(Nanos(now));
+    policy.ended(Nanos(now + 365 * 24 * 3_600_000_000_000), true);
+    assert!(policy.slot.busy <= policy.length);
+}
+
+#[test]
+fn the_same_transactions_lead_to_the_same_choices() {
+    let decisions = || {
+        let mut clients = Loop::new(&[FLAT, CLOSED, OPEN]);
+        let mut decided = Vec::new();
+        for _ in 0..20_000 {
+            clients.run(1, fixed(120 * MICROS, 100 * MICROS, 110 * MICROS));
+            let decision = clients.policy.take_decided();
+            decided.extend(decision.map(|it| (it.begun, it.model, it.cause)));
+        }
+        decided
+    };
+    assert!(!decisions().is_empty());
+    assert_eq!(decisions(), decisions());
+}

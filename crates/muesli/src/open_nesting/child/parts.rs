@@ -1,0 +1,114 @@
+//! Open children that are none: parts of their transaction, or closed children, as was chosen.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use crate::error::Error;
+use crate::open_nesting::child::{Handed, OpenTx};
+use crate::open_nesting::handed::{Handlers, OpenNested, pass_conflict};
+use crate::open_nesting::rows::{
+    ChildRecord, FoundRows, HandlerCall, ScopeEnd, ScopeRow, end_key, scope_key,
+};
+use crate::transaction::tx::Tx;
+
+impl OpenTx {
+    /// Runs a body as a part of this transaction, or as a closed child of it.
+    pub(in crate::open_nesting) async fn run_inline<T, E, F>(
+        &self,
+        how: &OpenNested,
+        body: &F,
+    ) -> Result<T, E>
+    where
+        F: AsyncFn(&OpenTx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let run = async |part: &OpenTx| -> Result<(T, Vec<HandlerCall>, FoundRows), E> {
+            let keys = part.locks_ahead(how)?;
+            let done = match keys.is_empty() {
+                true => body(part).await,
+                false => part.run_beside(keys, body(part)).await,
+            };
+            let concluded = match done {
+                Ok(answer) => match part.conclude_part(how).await {
+                    Ok(calls) => Ok((answer, calls, part.found_by_part())),
+                    Err(error) => Err(error.into()),
+                },
+                Err(error) => Err(error),
+            };
+            pass_conflict(&part.raw, &part.tx);
+            concluded
+        };
+        let ran = self.tx.run_child(&|tx| self.inlined(tx), &run, false).await?;
+        let (answer, mut calls, found) = ran.expect("a part that does not wait passes it on");
+        let mut handed = self.handed();
+        handed.of_parts.append(&mut calls);
+        // The reads are this transaction's now, and undone with it.
+        handed.found.append(found);
+        drop(handed);
+        Ok(answer)
+    }
+
+    /// What a part has, in place of an open child.
+    fn inlined(&self, tx: Tx) -> OpenTx {
+        OpenTx { is_inline: true, ahead: Arc::default(), ..self.within(tx) }
+    }
+
+    /// The rows of locks that this part and those within it have read.
+    fn found_by_part(&self) -> FoundRows {
+        let mut found = std::mem::take(&mut self.handed().found);
+        found.append(self.ahead.take_all());
+        found
+    }
+
+    /// What a body has that is run within this transaction.
+    pub(super) fn within(&self, tx: Tx) -> OpenTx {
+        OpenTx {
+            raw: tx.at_home(),
+            tx,
+            layer: self.layer.clone(),
+            scope: self.scope.clone(),
+            level: self.level.clone(),
+            handed: Handed::default().into(),
+            ahead: Arc::clone(&self.ahead),
+            running: AtomicUsize::new(0),
+            is_inline: self.is_inline,
+        }
+    }
+
+    /// The body of a part has ended well: its commit handler, if it has one.
+    ///
+    /// # Errors
+    /// A lock is held by others, or it is over a limit.
+    async fn conclude_part(&self, how: &OpenNested) -> Result<Vec<HandlerCall>, Error> {
+        self.scope.check()?;
+        self.tx.check_parts()?;
+        for (lock, mode) in &how.locks {
+            self.take(lock.clone(), mode).await?;
+        }
+        let (handlers, mut calls) = {
+            let mut handed = self.handed();
+            (handed.handlers.clone(), std::mem::take(&mut handed.of_parts))
+        };
+        let on_commit = handlers.on_commit.or_else(|| how.handlers.on_commit.clone());
+        let handlers = Handlers { on_abort: None, on_commit };
+        self.layer.nesting.limits.check_handlers(&handlers)?;
+        calls.extend(handlers.on_commit);
+        Ok(calls)
+    }
+
+    /// The body of the outermost transaction has ended well, and its parts have commit handlers:
+    /// they are written with what it wrote, for whoever runs them.
+    pub(super) async fn write_of_parts(&self, calls: Vec<HandlerCall>) -> Result<(), Error> {
+        let (rows, id) = (self.layer.nesting.rows, self.scope.id);
+        let mut row = ScopeRow::default();
+        for call in calls {
+            let on_commit = Some(call);
+            row.push(ChildRecord { number: 0, on_abort: None, on_commit, scope: None });
+        }
+        self.layer.nesting.limits.check_scope(row.next_number, 0)?;
+        rows.write(&self.raw, scope_key(id), &row).await?;
+        rows.write(&self.raw, end_key(id), &ScopeEnd::Committed).await?;
+        self.scope.touch();
+        Ok(())
+    }
+}
