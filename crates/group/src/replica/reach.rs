@@ -61,7 +61,10 @@ impl<P: Protocol> Replica<P> {
     ) {
         let since = self.since_of(member, cx);
         self.reached.insert(member, MemberProgress { decided, bytes, tick: self.ticks, since });
-        self.served = self.ticks;
+        // A state of before this member's log is of no use to it.
+        if decided >= self.ledger.look(|it| it.log.base()) {
+            self.served = self.ticks;
+        }
     }
 
     /// Forgets what members said that are in the group no more, or live elsewhere now.

@@ -81,3 +81,20 @@ fn nodes_have_members_of_several_groups_or_of_none() {
         assert!(trialled.transactions >= 100);
     }
 }
+
+/// One member has the state in memory, of long ago, and nobody the entries that it lacks; another
+/// one has the newest state on its disk alone. That one does not wait for the first.
+#[test]
+fn a_state_of_before_the_others_logs_keeps_nobody_waiting() {
+    let plan = "horizon 687ms; 42061us+401570us break n0 n2; 268476us+3073us lose n1";
+    let seeded_run = SeededRun {
+        protocol: "hierarchy".to_owned(),
+        nodes: 4,
+        clients: 8,
+        transactions_least: 300,
+        plan: Some(plan.parse().unwrap()),
+        ..seeded_run("all")
+    };
+    let trialled = seeded_run.run(106_435_882, false).unwrap();
+    assert!(trialled.problems.is_empty(), "{}", trialled.problems.join("\n"));
+}
