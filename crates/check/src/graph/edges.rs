@@ -88,13 +88,17 @@ fn add_real_time(resolved: &Resolved<'_>, set: EdgeSet, sink: &mut EdgeSink) {
         RealTime::Updates => resolved.update[txn.index()],
         RealTime::All => sink.present(txn),
     };
-    let precedes = |txn: &TxnIndex| wanted(*txn) || any_bounded && sink.present(*txn);
-    let interval = |txn| {
-        let follows = wanted(txn) || is_bounded(txn);
-        Interval::in_real_time(txn, history.transaction(txn), follows)
-    };
-    let mut intervals: Vec<_> = history.indices().filter(precedes).map(interval).collect();
+    let interval =
+        |txn: TxnIndex, follows| Interval::in_real_time(txn, history.transaction(txn), follows);
+    let all = history.indices().filter(|txn| wanted(*txn));
+    let mut intervals: Vec<_> = all.map(|txn| interval(txn, true)).collect();
     precede(&mut intervals, Ties::Concurrent, sink);
+    if any_bounded {
+        // What a bounded reader must see says nothing of others.
+        let all = history.indices().filter(|txn| sink.present(*txn));
+        let mut intervals: Vec<_> = all.map(|txn| interval(txn, is_bounded(txn))).collect();
+        precede(&mut intervals, Ties::Concurrent, sink);
+    }
 }
 
 fn add_sessions(resolved: &Resolved<'_>, sink: &mut EdgeSink) {

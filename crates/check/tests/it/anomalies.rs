@@ -223,6 +223,23 @@ fn session_order_holds_for_who_may_be_stale() {
     assert_eq!((holds(Options::default()), holds(session)), (true, false));
 }
 
+/// A reader that misses what an update wrote whose end it could not know of, and a bounded one that
+/// has nothing to do with them.
+#[test]
+fn who_may_be_stale_orders_nobody_else_among_strict_updates() {
+    let others = [
+        r#"X 1 0 1000 c [["w","y",1]]"#,
+        r#"R 2 100 200 c [["r","y",1]]"#,
+        r#"U 3 300 400 c [["r","y",0],["w","z",1]]"#,
+    ];
+    let bounded = r#"{"id":"B","s":4,"b":2000,"e":2001,"st":"c","of":0,"ops":[]}"#;
+    let strict = Options { update_strict: true, ..Options::default() };
+    let holds =
+        |lines: &[&str]| Checker::new(&history(lines)).check(Level::Serializable, &strict).holds();
+    assert!(holds(&others));
+    assert!(holds(&[&others[..], &[bounded]].concat()));
+}
+
 #[test]
 fn session_order_and_update_strictness_are_options() {
     let stale = [r#"A 1 1 2 c [["w","x",1]]"#, r#"B 1 3 4 c [["r","x",0]]"#];

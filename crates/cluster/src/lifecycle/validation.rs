@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use muesli_core::Limits;
-use muesli_core::options::GIVE_UP_MOST;
+use muesli_core::options::{CLIENT_LEASE_LEAST, GIVE_UP_MOST};
 use muesli_log::format::frame::PAYLOAD_MAX;
 
 use crate::lifecycle::group_validation;
@@ -136,13 +136,12 @@ fn times(options: &ServerOptions, broken: &mut Vec<String>) {
             settings.retry_after.as_millis()
         ));
     }
-    let least = GIVE_UP_MOST.0.saturating_mul(2);
-    if settings.client_lease.0 < least {
+    if settings.client_lease < CLIENT_LEASE_LEAST {
         broken.push(format!(
             "`client_lease_ms` = {} must be at least {}: clients may wait for {} ms, and what one \
              asks again after it was forgotten would be done again",
             settings.client_lease.as_millis(),
-            least / 1_000_000,
+            CLIENT_LEASE_LEAST.as_millis(),
             GIVE_UP_MOST.as_millis()
         ));
     }

@@ -113,6 +113,10 @@ impl Default for Pace {
 /// again would be taken up anew.
 pub const GIVE_UP_MOST: Nanos = Nanos::from_millis(120_000);
 
+/// For at least so long repositories remember a client: it may wait for so long, and what it asks
+/// again after it was forgotten would be done again.
+pub const CLIENT_LEASE_LEAST: Nanos = Nanos(2 * GIVE_UP_MOST.0);
+
 /// What a node's protocols are told when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {

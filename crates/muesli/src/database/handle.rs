@@ -276,7 +276,7 @@ impl Db {
 
     /// The same session, whose transactions that are [to be so fresh](Self::at_most_stale) and come
     /// where there is no such snapshot do not wait for it: they fail with
-    /// [`Error::NotFresh`](crate::Error::NotFresh). Others do as always.
+    /// [`Error::NotFresh`](crate::Error::NotFresh). Others do as always: the bound is said first.
     pub fn refusing_stale(&self) -> Db {
         let staleness = self.options.staleness.map(|it| Staleness { waits: false, ..it });
         Db { options: TxnOptions { staleness, ..self.options }, ..self.clone() }

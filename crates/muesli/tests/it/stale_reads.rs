@@ -37,6 +37,38 @@ fn a_session_sees_its_own_commits_at_whichever_site_it_reads() {
     }
 }
 
+/// All within one turn of one loop, whose clock stands still meanwhile.
+#[test]
+fn a_session_sees_its_own_commit_though_no_time_has_passed_since_it_read() {
+    for protocol in ["alvin", "alvin-eus", "certified-multipaxos", "certified-m2paxos"] {
+        let options = Options { protocol: protocol.to_owned(), ..Options::default() };
+        let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
+        let space = db.space("s").unwrap();
+        let task = {
+            let db = db.clone();
+            async move || {
+                let stale = db.at_most_stale(Duration::from_secs(5));
+                let read = async |stale: &Db| {
+                    stale.transact_here(async move |tx: &Tx| tx.get(space, "a").await).await
+                };
+                let mut seen = vec![read(&stale).await];
+                for round in 0..20 {
+                    let value = round.to_string();
+                    let write = async move |tx: &Tx| tx.put(space, "a", value.as_str()).await;
+                    db.transact_here(write).await.unwrap();
+                    seen.push(read(&stale).await);
+                }
+                seen
+            }
+        };
+        let seen = muesli::blocking::block_on(db.run_on(0, task)).unwrap();
+        let wanted = (0..20).map(|round| Some(SmallBytes::from(round.to_string().as_str())));
+        let wanted: Vec<_> = std::iter::once(None).chain(wanted).map(Ok).collect();
+        assert_eq!(seen, wanted, "{protocol}");
+        db.close();
+    }
+}
+
 #[test]
 fn what_another_session_committed_is_seen_once_the_bound_is_over() {
     let db = open("alvin");

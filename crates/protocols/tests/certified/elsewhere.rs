@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use muesli_broadcast::epochs::MemberName;
+use muesli_core::options::CLIENT_LEASE_LEAST;
+use muesli_core::parts::single_repository::UNSETTLED_MAX;
 use muesli_core::procedure::{Call, Class, Fragment, Place};
 use muesli_core::{
     Abort, Address, Answer, Catalog, Decision, Effect, Effects, Envelope, Environment, Failure,
@@ -11,6 +13,7 @@ use muesli_core::{
     TxnOptions,
 };
 use muesli_protocols::certified::message::command::CallsEnd;
+use muesli_protocols::certified::message::moment::{CutBound, ReadMoment};
 use muesli_protocols::certified::message::{FoundKey, KeysReply, SiteSnapshot};
 use muesli_protocols::certified::{Certified, Message, Switches};
 
@@ -55,16 +58,20 @@ impl Client {
 
     /// Calls the procedure; the commit that is asked for.
     fn call(&mut self) -> TxnId {
+        match &self.asks_for_call()[..] {
+            [Asked::Commit { site: OWN, txn, .. }] => *txn,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn asks_for_call(&mut self) -> Vec<Asked> {
         let procedure = ProcedureId { name: "nothing".into(), version: 1 };
         let place = Place::Repository(RepositoryId(0));
         let fragments = vec![Fragment { procedure, place, arguments: SmallBytes::EMPTY }];
         let call = Call { class: Class::Independent, fragments };
         let step = self.node.invoke(TxnOptions::default(), call, &mut self.effects);
         assert!(matches!(step, Step::Wait(_)));
-        match &self.asked()[..] {
-            [Asked::Commit { site: OWN, txn, .. }] => *txn,
-            other => panic!("{other:?}"),
-        }
+        self.asked()
     }
 
     fn asked(&mut self) -> Vec<Asked> {
@@ -116,8 +123,8 @@ impl Client {
         self.effects.now = self.effects.now + Nanos(1);
     }
 
-    /// A transaction that only reads begins, and has read.
-    fn begins_to_read(&mut self) -> Txn {
+    /// A transaction that only reads asks for a key: by this request, at this moment.
+    fn asks_for_a_key(&mut self) -> (Txn, u64, ReadMoment) {
         self.waits();
         let options = TxnOptions { read_only: true, ..TxnOptions::default() };
         let txn = self.node.begin(options, &mut self.effects).expect("it begins");
@@ -130,23 +137,47 @@ impl Client {
             Effect::Send { envelope, .. } => envelope.message.read(),
             _ => None,
         });
-        let (request, ..) = sent.expect("it asks its site");
+        let (request, _, moment) = sent.expect("it asks its site");
+        self.effects.list.clear();
+        (txn, request, moment)
+    }
+
+    /// A transaction that only reads, and whether it is to read at a cut that is proposed now.
+    fn begins_to_read(&mut self) -> (Txn, bool) {
+        let (txn, request, moment) = self.asks_for_a_key();
         let snapshot = Some(SiteSnapshot { incarnation: 1, clock: 0 });
         let (cut, found) = (Timestamp::ZERO, vec![FoundKey::ABSENT]);
         self.receives(OWN, Message::KeysReply(KeysReply { request, snapshot, cut, found }));
         self.effects.list.clear();
-        txn
+        let is_fresh = |bound: CutBound| bound.most == Nanos(0) && bound.waits;
+        (txn, matches!(moment, ReadMoment::Cut(bound) if is_fresh(bound)))
     }
 
-    /// Whether the end of a transaction that has read is broadcast.
-    fn is_broadcast(&mut self, txn: Txn) -> bool {
+    /// Whether who begins now is to read at a cut. It does not come to read.
+    fn is_behind(&mut self) -> bool {
+        let (_, _, moment) = self.asks_for_a_key();
+        matches!(moment, ReadMoment::Cut(_))
+    }
+
+    /// Whether the site was asked for the end of a transaction that has read.
+    fn is_certified(&mut self, txn: Txn) -> bool {
         let _ = self.node.commit(txn, &mut self.effects);
         !self.asked().is_empty()
     }
 
-    fn next_reader_is_broadcast(&mut self) -> bool {
-        let txn = self.begins_to_read();
-        self.is_broadcast(txn)
+    /// Whether who only reads does so at a cut from now on. It ends where it has read in any case.
+    fn next_reader_needs_a_cut(&mut self) -> bool {
+        let (txn, needs_a_cut) = self.begins_to_read();
+        assert!(!self.is_certified(txn));
+        needs_a_cut
+    }
+
+    /// Below which number all is settled, as its site is told with the next commit.
+    fn settled_below_of_next(&mut self) -> u64 {
+        match &self.asks_for_call()[..] {
+            [Asked::Commit { settled_below, .. }] => *settled_below,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// What the client is told.
@@ -222,8 +253,9 @@ fn a_client_is_told_that_it_committed_where_the_answer_is_not_kept() {
 }
 
 #[test]
-fn an_abandoned_commit_is_believed_for_a_lease() {
-    let lease = Settings::default().client_lease.as_millis();
+fn an_abandoned_commit_is_believed_for_the_shortest_lease_that_a_site_may_have() {
+    let lease = CLIENT_LEASE_LEAST.as_millis();
+    assert!(lease < Settings::default().client_lease.as_millis());
     for (now, result) in
         [(lease - 1, Some(Err(Failure::Aborted(Abort::Abandoned)))), (lease + 1, None)]
     {
@@ -267,22 +299,78 @@ fn a_site_speaks_as_a_member_of_its_own() {
 /// The mistake: a seed of `muesli sim ycsb --protocol certified-multipaxos` had a session that did
 /// not see its own commit at a site which had just said that another one was abandoned.
 #[test]
-fn who_only_reads_is_broadcast_where_its_site_may_lack_what_another_one_answered() {
+fn who_only_reads_needs_a_cut_where_its_site_may_lack_what_another_one_answered() {
     let mut client = Client::under(&Switches::multipaxos());
-    assert!(!client.next_reader_is_broadcast());
+    assert!(!client.next_reader_needs_a_cut());
     let early = client.call();
     client.waits();
     let seen = client.call();
     client.ended(0, seen, AT, given());
-    assert!(client.next_reader_is_broadcast(), "its site may not have applied it");
+    let (reader, needs_a_cut) = client.begins_to_read();
+    assert!(needs_a_cut, "its site may not have applied it");
     client.ended(OWN, early, AT, given());
-    assert!(client.next_reader_is_broadcast(), "that one was asked for before");
     let abandoned = client.call();
     client.ended(OWN, abandoned, ABANDONED, None);
-    assert!(client.next_reader_is_broadcast(), "that one has no place in the order");
-    let reader = client.begins_to_read();
-    let behind = client.call();
-    client.ended(OWN, behind, AT, given());
-    assert!(client.is_broadcast(reader), "it has read before");
-    assert!(!client.next_reader_is_broadcast());
+    assert!(!client.is_certified(reader));
+    assert!(!client.next_reader_needs_a_cut(), "its site has made a cut since");
+}
+
+/// Where commits have one order, a commit that a site has applied says as much as a cut.
+#[test]
+fn a_commit_shows_that_a_site_has_come_as_far_where_there_is_one_order() {
+    for (switches, needs_a_cut) in [(Switches::multipaxos(), false), (Switches::alvin_eus(), true)]
+    {
+        let mut client = Client::under(&switches);
+        let early = client.call();
+        client.waits();
+        let seen = client.call();
+        client.ended(0, seen, AT, given());
+        client.ended(OWN, early, AT, given());
+        assert!(client.is_behind(), "that one was asked for before");
+        let behind = client.call();
+        client.ended(OWN, behind, AT, given());
+        assert_eq!(client.is_behind(), needs_a_cut);
+    }
+}
+
+/// Sites refuse what is further ahead of all that is settled than they keep ends.
+#[test]
+fn one_commit_of_which_nobody_knows_is_not_in_the_way_of_those_behind_it() {
+    let mut client = Client::new();
+    let lost = client.call();
+    client.effects.now = Nanos::from_millis(20_000);
+    client.node.timer(Role::Coordinator, 0, &mut client.effects);
+    assert!(matches!(client.result(), Some(Err(Failure::Unknown { .. }))));
+    let ends_next = |client: &mut Client| {
+        let txn = client.call();
+        client.ended(OWN, txn, AT, given());
+        client.effects.list.clear();
+    };
+    (0..UNSETTLED_MAX / 2 - 1).for_each(|_| ends_next(&mut client));
+    assert_eq!(client.settled_below_of_next(), lost.sequence);
+    ends_next(&mut client);
+    assert!(client.settled_below_of_next() > UNSETTLED_MAX / 2);
+    assert!(matches!(client.node.outcome(lost), Outcome::NotKnown(_)), "not any more");
+}
+
+#[test]
+fn who_has_asked_a_lost_site_for_nothing_leaves_it() {
+    let mut client = Client::under(&Switches::multipaxos());
+    let begin = |client: &mut Client, read_only| {
+        let options = TxnOptions { read_only, ..TxnOptions::default() };
+        client.node.begin(options, &mut client.effects).expect("it begins")
+    };
+    let (writer, reader) = (begin(&mut client, false), begin(&mut client, true));
+    let (key, value) = ("a".into(), Some("1".into()));
+    client.node.put(writer, SpaceId(0), key, value, &mut client.effects).expect("it is open");
+    client.node.unlinked(SITES[usize::from(OWN)], &mut client.effects);
+    client.effects.list.clear();
+    let _ = client.node.commit(writer, &mut client.effects);
+    assert!(matches!(client.asked()[..], [Asked::Commit { site: 0, .. }]));
+    let _ = client.node.get(reader, SpaceId(0), &"a".into(), &mut client.effects);
+    let sent = client.effects.list.iter().find_map(|effect| match effect {
+        Effect::Send { envelope, .. } => Some((envelope.to.node, envelope.message.read()?.2)),
+        _ => None,
+    });
+    assert!(matches!(sent, Some((node, ReadMoment::Cut(_))) if node == SITES[0]), "{sent:?}");
 }

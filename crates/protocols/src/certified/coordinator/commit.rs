@@ -3,6 +3,7 @@
 use muesli_broadcast::epochs::MemberName;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
+use muesli_core::parts::single_repository::UNSETTLED_MAX;
 use muesli_core::recorder::{Recorder, Status};
 use muesli_core::{
     Answer, Committed, Decision, Failure, Here, Invoked, Nanos, OpId, RepositoryId, Role, Step,
@@ -15,6 +16,7 @@ use super::keys::at_site;
 use super::running::RunningTransaction;
 use crate::certified::message::command::{CallsEnd, CertifiedCommand};
 use crate::certified::message::{Message, ReaderNumber};
+use crate::certified::switches::LocalReads;
 use crate::certified::{Certified, Context};
 
 /// A commit that is not answered.
@@ -65,6 +67,7 @@ impl CertifiedCoordinator {
         }
         // Reads that are under way as their transaction is to end have come too late.
         self.fail_operations(txn, &Failure::Ended, cx);
+        self.leave_lost_site(txn, cx);
         let mut running = self.running.remove(&txn.slot).expect("an open transaction");
         let only_reads = running.sets.writes.is_empty();
         if running.is_empty() || only_reads && self.ends_locally(&running.options) {
@@ -92,6 +95,7 @@ impl CertifiedCoordinator {
     ) -> Step {
         let (op, id, site) = (OpId(self.next_number()), command.txn, transaction.site);
         assert!(id.sequence <= self.sequence, "{id} has a number that was not given out");
+        self.forget_far_behind();
         let (sent, since) = (cx.now(), cx.now());
         let (member, elsewhere) = (self.sites.member(site), AskedElsewhere::default());
         let commit = PendingCommit {
@@ -113,6 +117,21 @@ impl CertifiedCoordinator {
         let ask = Message::Commit { settled_below, reader, again: false, member, command };
         cx.send_to_repository(site, ask);
         Step::Wait(op)
+    }
+
+    /// Sites take no commit that is far ahead of all that are settled. So those of which nobody
+    /// says how they ended, and whose clients wait no more, are not asked for any longer once many
+    /// others have come since.
+    fn forget_far_behind(&mut self) {
+        let oldest = self.sequence.saturating_sub(UNSETTLED_MAX / 2);
+        while let Some(commit) = self.commits.first_entry()
+            && *commit.key() < oldest
+            && commit.get().op.is_none()
+        {
+            let sequence = *commit.key();
+            commit.remove();
+            self.unknown.forget(sequence);
+        }
     }
 
     /// Ends a transaction of which no other site need hear.
@@ -174,7 +193,9 @@ impl CertifiedCoordinator {
         let commit = self.commits.remove(&txn.sequence).expect("just seen");
         if matches!(decision, Decision::Commit(_)) {
             // A site may say of a commit that has no place in the order that it is aborted.
-            self.sites.has_committed((commit.site(), commit.since), site, cx.now());
+            let in_one_order = self.switches.local_reads == LocalReads::InOneOrder;
+            let asked = (commit.site(), commit.since);
+            self.sites.has_committed(asked, site, in_one_order, cx.now());
         }
         let Some(op) = commit.op else { return self.unknown.learn_end(txn, decision, cx) };
         let (status, at, answer) = match decision {

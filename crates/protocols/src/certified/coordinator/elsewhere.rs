@@ -6,6 +6,7 @@
 //! of them says is as good as the word of the site itself, as all decide alike.
 
 use muesli_broadcast::epochs::MemberName;
+use muesli_core::options::CLIENT_LEASE_LEAST;
 use muesli_core::{Abort, Address, Decision, Nanos, RepositoryId, Role, TxnId};
 
 use super::CertifiedCoordinator;
@@ -60,9 +61,11 @@ impl CertifiedCoordinator {
 
     /// Whether a site's word counts, of a commit that was first asked for at this time. That it is
     /// abandoned a site says that knows all ends; those of a client it may have forgotten after a
-    /// lease, and so its word does not count from then on.
+    /// lease, and so its word does not count from then on. How long a site's lease is a client does
+    /// not know: it goes by the shortest that one may have.
     pub(super) fn is_believed(&self, since: Nanos, decision: Decision, cx: &Context<'_>) -> bool {
-        let is_late = since + cx.settings.client_lease <= cx.now();
+        let lease = cx.settings.client_lease.min(CLIENT_LEASE_LEAST);
+        let is_late = since + lease <= cx.now();
         let may_be_forgotten = is_late && cx.catalog.is_client(self.node);
         decision != Decision::Abort(Abort::Abandoned) || !may_be_forgotten
     }

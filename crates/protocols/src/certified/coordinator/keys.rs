@@ -55,6 +55,7 @@ impl CertifiedCoordinator {
         mut here: Here<'_, Certified>,
         cx: &mut Context<'_>,
     ) -> Step {
+        self.leave_lost_site(txn, cx);
         let at = self.site_of(txn);
         loop {
             let PendingReads::Keys { space, single, values, missing } = &mut kind else {
@@ -119,8 +120,8 @@ impl CertifiedCoordinator {
         cx: &mut Context<'_>,
     ) -> Result<(), Failure> {
         let records = cx.effects.recorder.is_some();
+        self.take_snapshot(txn, reply.snapshot, reply.cut)?;
         let running = self.open(txn)?;
-        running.take_snapshot(reply.snapshot, reply.cut)?;
         let PendingReads::Keys { space, values, missing, .. } = kind else {
             unreachable!("keys were looked for")
         };

@@ -19,10 +19,10 @@ use muesli_core::contract::at_once;
 use muesli_core::recorder::{Recorder, Status};
 use muesli_core::{
     Abort, Address, Answer, Doubt, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Put,
-    RepositoryId, Staleness, Step, Txn, TxnId, TxnOptions, timers,
+    RepositoryId, Staleness, Step, Timestamp, Txn, TxnId, TxnOptions, timers,
 };
 
-use crate::certified::message::{Message, ReaderNumber};
+use crate::certified::message::{Message, ReaderNumber, SiteSnapshot};
 use crate::certified::switches::{CertifiedSwitch, LocalReads};
 use crate::certified::{Certified, Context, Switches};
 use crate::unknown_outcomes::UnknownOutcomes;
@@ -114,7 +114,8 @@ impl CertifiedCoordinator {
     fn begin(&mut self, options: TxnOptions, cx: &Context<'_>) -> Txn {
         self.begun = self.begun.wrapping_add(1);
         let site = self.site_of_next(cx);
-        let transaction = RunningTransaction::new(self.guarded(options), site, cx.now());
+        let options = self.guarded(options, cx);
+        let transaction = RunningTransaction::new(options, site, cx.now());
         let before = self.running.insert(self.begun, transaction);
         assert!(before.is_none(), "number {} is of a transaction that runs", self.begun);
         Txn { slot: self.begun, generation: 0 }
@@ -134,17 +135,41 @@ impl CertifiedCoordinator {
     }
 
     /// How a transaction is run that begins. Where its site reads the present, and may not have
-    /// applied what its session has seen, it is certified; so it is where it may be stale, and
-    /// there are no cuts.
-    fn guarded(&self, options: TxnOptions) -> TxnOptions {
+    /// applied what its session has seen, one that only reads does so at a cut that is proposed
+    /// now, and others are certified. One that may be stale has a cut in any case.
+    fn guarded(&self, options: TxnOptions, cx: &Context<'_>) -> TxnOptions {
         let is_behind = self.has_local_reads() && !self.sites.is_caught_up();
-        let strict = options.strict || is_behind;
+        let age_max = cx.settings.snapshot_age_max;
         match options.staleness {
-            Some(_) if strict || !self.switches.has_cuts() => {
-                TxnOptions { strict: true, staleness: Some(Staleness::NONE), ..options }
+            Some(_) if options.strict => TxnOptions { staleness: Some(Staleness::NONE), ..options },
+            Some(Staleness { most, waits }) => {
+                let staleness = Some(Staleness { most: most.min(age_max), waits });
+                TxnOptions { staleness, ..options }
             }
-            Some(_) | None => TxnOptions { strict, ..options },
+            None if is_behind && options.read_only && !options.strict => {
+                TxnOptions { staleness: Some(Staleness::NONE), ..options }
+            }
+            None => TxnOptions { strict: options.strict || is_behind, ..options },
         }
+    }
+
+    /// Notes at what a transaction reads.
+    ///
+    /// # Errors
+    /// It is over, or its site does not know that moment any more.
+    fn take_snapshot(
+        &mut self,
+        txn: Txn,
+        read: Option<SiteSnapshot>,
+        cut: Timestamp,
+    ) -> Result<(), Failure> {
+        let running = self.open(txn)?;
+        running.take_snapshot(read, cut)?;
+        if running.catches_up() {
+            let (site, begin) = (running.site, running.begin);
+            self.sites.has_read_cut(site, begin);
+        }
+        Ok(())
     }
 
     fn has_local_reads(&self) -> bool {
@@ -232,7 +257,8 @@ impl muesli_core::Coordinator<Certified> for CertifiedCoordinator {
             node,
             incarnation,
             switches: switches.clone(),
-            numbers: 0,
+            // What was asked in an earlier incarnation has other numbers, and may be answered now.
+            numbers: u64::from(incarnation) << 32,
             sequence: 0,
             unasked: 0,
             begun: 0,

@@ -55,6 +55,7 @@ impl CertifiedCoordinator {
         mut here: Here<'_, Certified>,
         cx: &mut Context<'_>,
     ) -> Step {
+        self.leave_lost_site(txn, cx);
         let at = self.site_of(txn);
         loop {
             let PendingReads::Range { scan, wanted, rows } = &kind else {
@@ -125,8 +126,8 @@ impl CertifiedCoordinator {
         cx: &mut Context<'_>,
     ) -> Result<ScanProgress, Failure> {
         let records = cx.effects.recorder.is_some();
+        self.take_snapshot(txn, reply.snapshot, reply.cut)?;
         let running = self.open(txn)?;
-        running.take_snapshot(reply.snapshot, reply.cut)?;
         let PendingReads::Range { scan, wanted, rows } = kind else {
             unreachable!("rows were looked for")
         };

@@ -20,14 +20,14 @@ pub struct RunningTransaction {
     /// Where it is run.
     pub site: RepositoryId,
     /// When it was begun.
-    begin: Nanos,
+    pub begin: Nanos,
     /// What it writes, and all it did, for histories.
     pub sets: TransactionSets,
     /// Whether it has asked its site for anything.
     pub has_asked: bool,
     /// What it reads at, once it has read.
     pub snapshot: Option<SiteSnapshot>,
-    /// The cut that this is of; zero: it is of none.
+    /// Where that lies in the order of commits, or a later place; zero: that is not known.
     pub cut: Timestamp,
     /// What it has read.
     reads: Vec<ReadKey>,
@@ -47,8 +47,8 @@ impl RunningTransaction {
         self.options.staleness.is_some() && !self.options.strict
     }
 
-    /// At what it reads from now on. Its session may have committed at another site: also where it
-    /// reads the present of its site, that is to have a cut behind all that the session has seen.
+    /// At what it reads from now on. Its session may have committed at another site: the cut is to
+    /// be behind all that it has seen.
     pub fn moment(&self) -> ReadMoment {
         match (self.snapshot, self.options.staleness) {
             (Some(snapshot), _) => ReadMoment::Known(snapshot),
@@ -75,6 +75,12 @@ impl RunningTransaction {
             true => Ok(()),
             false => Err(Failure::Aborted(Abort::SnapshotTooOld)),
         }
+    }
+
+    /// Whether it reads at a cut that was proposed since it began.
+    pub fn catches_up(&self) -> bool {
+        let is_fresh = self.options.staleness.is_some_and(|it| it.most == Nanos(0));
+        is_fresh && self.may_be_stale() && self.snapshot.is_some()
     }
 
     /// Whether it has read nothing and writes nothing.

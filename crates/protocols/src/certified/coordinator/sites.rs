@@ -28,8 +28,7 @@ pub struct NearSites {
     passed_over: BTreeMap<RepositoryId, Nanos>,
     /// The site that the last transaction was begun at.
     last: Option<RepositoryId>,
-    /// Since when no commit was asked for that it has answered: it may not have applied yet what
-    /// this node's clients have seen elsewhere before.
+    /// Since when it may not have applied yet what this node's clients have seen elsewhere before.
     behind: Option<Nanos>,
     /// As which members of the broadcast sites have answered last.
     members: BTreeMap<RepositoryId, MemberName>,
@@ -69,19 +68,29 @@ impl NearSites {
     }
 
     /// A commit that was asked for at this site, at this time, was answered now, by this one. Where
-    /// that is another one, no more is known than that it has applied this commit; and one that was
-    /// asked for before says nothing of what clients have seen since.
+    /// that is another one than transactions are run at, that one may not have applied it. Where it
+    /// is this one, and commits have one order, it has applied all that was committed before it was
+    /// asked; one that was asked before says nothing of what clients have seen since.
     pub fn has_committed(
         &mut self,
         (site, asked): (RepositoryId, Nanos),
         by: RepositoryId,
+        in_one_order: bool,
         now: Nanos,
     ) {
         assert!(asked <= now, "{site:?} was asked in the future");
-        if site != by && self.last.is_some_and(|last| last != by) {
+        if self.last.is_some_and(|last| last != by) {
             self.behind = Some(now);
-        } else if site == by && self.last == Some(site) {
+        } else if site == by && in_one_order {
             self.behind.take_if(|since| *since < asked);
+        }
+    }
+
+    /// A transaction of this site that began then reads at a cut that was proposed since: the site
+    /// has applied all that anybody had been told of before.
+    pub fn has_read_cut(&mut self, site: RepositoryId, began: Nanos) {
+        if self.last == Some(site) {
+            self.behind.take_if(|since| *since < began);
         }
     }
 
@@ -120,6 +129,19 @@ impl CertifiedCoordinator {
     /// The site of a transaction that begins.
     pub(super) fn site_of_next(&mut self, cx: &Context<'_>) -> RepositoryId {
         self.sites.next(self.node, cx.catalog, cx.now())
+    }
+
+    /// A transaction that has asked its site for nothing, and whose site is passed over now, is run
+    /// at another one.
+    pub(super) fn leave_lost_site(&mut self, txn: Txn, cx: &Context<'_>) {
+        let Some(running) = self.running.get(&txn.slot).filter(|it| !it.has_asked) else { return };
+        if self.sites.is_passed_over(running.site) {
+            let options = running.options;
+            let site = self.site_of_next(cx);
+            let options = self.guarded(options, cx);
+            let running = self.running.get_mut(&txn.slot).expect("just seen");
+            (running.site, running.options) = (site, options);
+        }
     }
 
     /// A link to a node has come up: its sites are asked again.
@@ -188,22 +210,33 @@ mod tests {
         assert_eq!((next(&mut sites, 0), sites.is_caught_up()), (1, true));
         sites.passed_over.insert(RepositoryId(1), Nanos(10));
         assert_eq!((next(&mut sites, 5), sites.is_caught_up()), (2, false));
-        let answered = |sites: &mut NearSites, (site, asked), by| {
-            sites.has_committed((RepositoryId(site), Nanos(asked)), RepositoryId(by), Nanos(7));
+        let answered = |sites: &mut NearSites, (site, asked), by, in_one_order| {
+            let (asked, by) = ((RepositoryId(site), Nanos(asked)), RepositoryId(by));
+            sites.has_committed(asked, by, in_one_order, Nanos(7));
         };
-        let has_committed = |sites: &mut NearSites, site, by| answered(sites, (site, 6), by);
-        has_committed(&mut sites, 1, 1);
-        assert!(!sites.is_caught_up(), "another site has answered");
+        let has_committed = |sites: &mut NearSites, site, by| answered(sites, (site, 6), by, true);
         has_committed(&mut sites, 1, 2);
         assert!(!sites.is_caught_up(), "it was asked for at another site");
-        answered(&mut sites, (2, 5), 2);
+        answered(&mut sites, (2, 5), 2, true);
         assert!(!sites.is_caught_up(), "it was asked for before");
+        answered(&mut sites, (2, 6), 2, false);
+        assert!(!sites.is_caught_up(), "it may have applied this and not others");
         has_committed(&mut sites, 2, 2);
         assert!(sites.is_caught_up());
         has_committed(&mut sites, 1, 2);
         assert!(sites.is_caught_up(), "this site has applied it");
-        has_committed(&mut sites, 2, 0);
-        assert!(!sites.is_caught_up(), "this site may not have applied it");
+        for (asked, by) in [(2, 0), (1, 1)] {
+            sites.behind = None;
+            has_committed(&mut sites, asked, by);
+            assert!(!sites.is_caught_up(), "this site may not have applied it");
+        }
+        sites.has_read_cut(RepositoryId(2), Nanos(7));
+        assert!(!sites.is_caught_up(), "it began at that very time, perhaps before");
+        sites.has_read_cut(RepositoryId(1), Nanos(8));
+        assert!(!sites.is_caught_up(), "another site has it");
+        sites.has_read_cut(RepositoryId(2), Nanos(8));
+        assert!(sites.is_caught_up());
+        sites.behind = Some(Nanos(7));
         sites.passed_over.extend([(RepositoryId(2), Nanos(8)), (RepositoryId(0), Nanos(9))]);
         assert_eq!(next(&mut sites, 6), 2, "the one that is passed over for the shortest time");
         assert_eq!((next(&mut sites, 10), sites.is_caught_up()), (1, false));

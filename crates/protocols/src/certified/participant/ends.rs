@@ -355,15 +355,24 @@ impl SiteEnds {
     /// for here, and refused, that one does not know.
     pub fn replace(&mut self, before: SiteEnds, quota: ClientQuota, now: Nanos) {
         self.coordinators.values_mut().for_each(|it| it.head.asked_from = None);
+        let knew = |it: &SiteEnds, node| {
+            let has_kept = !it.forgotten.contains_key(&node) && it.overflowed.is_none();
+            has_kept && it.coordinators.contains_key(&node)
+        };
+        let known: Vec<_> = before.coordinators.keys().map(|it| knew(self, *it)).collect();
         self.restore_forgotten(before.forgotten(), now);
-        for coordinator in before.coordinators.values() {
+        for (coordinator, is_known) in before.coordinators.values().zip(known) {
             let (head, node) = (coordinator.head, coordinator.head.node);
             if !self.coordinators.contains_key(&node) {
                 self.restore_head(head, now);
             }
             self.change(node, |it| {
                 it.settle(head.incarnation, head.settled_below);
-                it.head.asked_from = head.asked_from;
+                // What that site has forgotten may have been asked for here, and have ended.
+                it.head.asked_from = head.asked_from.filter(|_| is_known);
+                if it.head.incarnation == head.incarnation {
+                    it.head.kept_from = it.head.kept_from.max(head.kept_from);
+                }
             });
         }
         let ends: Vec<_> = before.ended().collect();

@@ -43,6 +43,17 @@ impl CutOrder {
     pub fn last(&self) -> u64 {
         self.last
     }
+
+    /// The largest counter of a commit that took effect: a cut with as large a one is behind all of
+    /// them.
+    pub fn decided(&self) -> u64 {
+        self.decided
+    }
+
+    /// Whether a site can have come to it.
+    pub fn is_possible(&self) -> bool {
+        self.last <= self.decided && self.decided < u64::MAX
+    }
 }
 
 /// The newest cut, for who may be stale.
@@ -52,6 +63,18 @@ struct ReadableCut {
     clock: u64,
     /// All that had been committed then is before it.
     fresh: Nanos,
+    /// How many cuts this site had proposed with it.
+    number: u64,
+}
+
+/// When a reader came: at which time, and after how many cuts that its site had proposed. Of what
+/// happens at one time only the number says what came first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReaderArrival {
+    /// The time.
+    pub at: Nanos,
+    /// The cuts.
+    proposed: u64,
 }
 
 /// What a site knows of cuts.
@@ -68,18 +91,26 @@ pub struct SiteCuts {
     newest: Option<ReadableCut>,
     /// The one that this site has proposed and that is not delivered, and when that was.
     under_way: Option<(RequestId, Nanos)>,
+    /// How many it has proposed in this incarnation.
+    proposed: u64,
     /// The longest time for which somebody may use a cut.
     most: Nanos,
 }
 
 impl SiteCuts {
-    /// Whether somebody who came at `since` can use the newest cut: the same for all that it reads,
+    /// Somebody comes at this time.
+    pub fn arrival(&self, at: Nanos) -> ReaderArrival {
+        ReaderArrival { at, proposed: self.proposed }
+    }
+
+    /// Whether somebody who came then can use the newest cut: the same for all that it reads,
     /// whenever it does.
-    pub fn serves(&self, bound: &CutBound, since: Nanos) -> bool {
+    pub fn serves(&self, bound: &CutBound, came: ReaderArrival) -> bool {
         let Some(newest) = self.newest else { return false };
-        // What was proposed since it came has all that its session can have seen.
-        let has_seen = self.order.last >= bound.seen.counter() || newest.fresh >= since;
-        has_seen && newest.fresh.0.saturating_add(bound.most.0) >= since.0
+        // What was proposed since it came has all that its session, or another one, can have seen.
+        let is_later = newest.number > came.proposed;
+        let has_seen = self.order.last >= bound.seen.counter();
+        is_later || has_seen && newest.fresh.0.saturating_add(bound.most.0) > came.at.0
     }
 
     /// Somebody may use a cut of this age.
@@ -103,6 +134,7 @@ impl SiteCuts {
     pub fn propose(&mut self, request: RequestId, now: Nanos) {
         assert!(self.under_way.is_none(), "two cuts of a site are under way");
         self.under_way = Some((request, now));
+        self.proposed += 1;
     }
 
     /// It is known no more whether this command is delivered.
@@ -112,7 +144,8 @@ impl SiteCuts {
 
     /// What is known of the order is what others know who have delivered the same.
     pub fn restore(&mut self, order: CutOrder) {
-        *self = SiteCuts { order, under_way: self.under_way, ..SiteCuts::default() };
+        let SiteCuts { under_way, proposed, .. } = *self;
+        *self = SiteCuts { order, under_way, proposed, ..SiteCuts::default() };
     }
 
     /// A cut is delivered, of whichever site, after so many commits; `counts_from`: what is taken
@@ -128,7 +161,8 @@ impl SiteCuts {
                 let fresh = counts_from(proposed);
                 let before = self.newest.map_or(Nanos(0), |newest| newest.fresh);
                 assert!(before <= fresh, "cuts of a site come in their order");
-                self.newest = Some(ReadableCut { clock, fresh });
+                // One at a time is under way, so it is the last that was proposed.
+                self.newest = Some(ReadableCut { clock, fresh, number: self.proposed });
             }
             None => {
                 self.newest.iter_mut().for_each(|newest| {
@@ -166,6 +200,8 @@ impl SiteCuts {
         assert!(kept <= clock, "a cut behind {kept} commits, of {clock}");
         let CutOrder { decided, last } = self.order;
         assert!(last <= decided, "a cut at {last}, of {decided}");
+        let number = self.newest.map_or(0, |newest| newest.number);
+        assert!(number <= self.proposed, "cut {number} of {}", self.proposed);
     }
 }
 
@@ -188,23 +224,25 @@ mod tests {
     #[test]
     fn a_cut_serves_as_long_as_it_is_fresh_and_behind_what_a_session_has_seen() {
         let mut cuts = SiteCuts::default();
-        assert!(!cuts.serves(&bound(100, 0), Nanos(0)) && cuts.is_due(Nanos(100), Nanos(0)));
+        let first = cuts.arrival(Nanos(0));
+        assert!(!cuts.serves(&bound(100, 0), first) && cuts.is_due(Nanos(100), Nanos(0)));
         cuts.ask(Nanos(100));
         cuts.propose(request(1), Nanos(10));
         assert!(!cuts.is_due(Nanos(100), Nanos(500)), "one at a time");
         cuts.order.decide(7);
         assert_eq!(cuts.order.cut(), 7);
         cuts.deliver(request(1), 4, |proposed| proposed);
-        let at = |most, seen, since| cuts.serves(&bound(most, seen), Nanos(since));
-        assert_eq!([at(100, 7, 110), at(100, 7, 111), at(50, 0, 61)], [true, false, false]);
-        assert_eq!([at(100, 8, 50), at(100, 8, 10)], [false, true], "proposed since it came");
+        let at = |most, seen, since| cuts.serves(&bound(most, seen), cuts.arrival(Nanos(since)));
+        assert_eq!([at(100, 7, 109), at(100, 7, 110), at(50, 0, 60)], [true, false, false]);
+        assert!(!at(100, 8, 50) && !at(0, 0, 10), "nor who comes at that very time, but later");
+        assert!(cuts.serves(&bound(0, 8), first), "proposed since it came");
         assert!(!cuts.is_due(Nanos(100), Nanos(59)) && cuts.is_due(Nanos(100), Nanos(60)));
         // Another site's is behind this one, and says nothing of the time.
         cuts.order.decide(9);
         cuts.order.cut();
         cuts.deliver(request(2), 6, |_| Nanos(1_000));
         assert_eq!((cuts.clock(), cuts.order.last()), (Some(6), 9));
-        assert!(!cuts.serves(&bound(100, 0), Nanos(111)));
+        assert!(!cuts.serves(&bound(100, 0), cuts.arrival(Nanos(111))));
         cuts.assert_invariants(6);
         cuts.forget_old(Nanos(110));
         assert_eq!(cuts.clock(), Some(6));
@@ -237,7 +275,9 @@ mod tests {
         order.replay(8);
         cuts.restore(order);
         assert_eq!((cuts.order.cut(), cuts.clock()), (8, None));
-        assert!(!cuts.serves(&bound(1_000, 0), Nanos(2)));
+        assert!(!cuts.serves(&bound(1_000, 0), cuts.arrival(Nanos(2))));
+        let least = CutOrder { decided: 7, last: 8 };
+        assert!(order.is_possible() && !least.is_possible());
     }
 
     #[test]

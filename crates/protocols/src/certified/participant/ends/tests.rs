@@ -146,3 +146,24 @@ fn who_takes_a_state_keeps_what_was_asked_for_here() {
     assert!(!taken.is_forgotten(txn(7, 3), true), "it is asked for here");
     assert!(taken.is_forgotten(txn(8, 1), true), "that was asked for elsewhere");
 }
+
+/// A site that forgets a client, and gives its state to one of which that client still asks.
+#[test]
+fn who_takes_a_state_does_not_answer_for_those_that_it_has_forgotten() {
+    let of = |change: fn(&mut SiteEnds)| {
+        let (mut own, mut taken) = (SiteEnds::default(), SiteEnds::default());
+        own.observe_asked(txn(7, 1), Nanos(1));
+        change(&mut taken);
+        taken.replace(own, QUOTA, Nanos(2));
+        taken.assert_invariants();
+        taken.is_forgotten(txn(7, 2), true)
+    };
+    assert!(of(|_| {}), "it does not know the client");
+    assert!(!of(|taken| commit(taken, txn(7, 9), None)));
+    let again = |taken: &mut SiteEnds| {
+        commit(taken, txn(7, 8), None);
+        taken.forget(NodeId(7), Nanos(1));
+        commit(taken, txn(7, 9), None);
+    };
+    assert!(of(again), "it has forgotten what came before");
+}

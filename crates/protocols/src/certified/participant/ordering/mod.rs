@@ -110,10 +110,10 @@ impl CertifiedSite {
                 EpochEffect::BeginTaking => self.begin_taking(cx),
                 EpochEffect::TakePiece(bytes) => self.take_piece(&bytes, cx),
                 EpochEffect::Install => self.install(cx),
-                EpochEffect::ChangeVoid(_)
-                | EpochEffect::EpochBegan(_)
-                | EpochEffect::Replaced
-                | EpochEffect::Refused => {}
+                // Who leads a change may be the only one that knows of it: nobody is to hear that a
+                // member has gone before that is stable.
+                EpochEffect::EpochBegan(_) | EpochEffect::Replaced => cx.wait_for_log(),
+                EpochEffect::ChangeVoid(_) | EpochEffect::Refused => {}
             }
         }
         self.propose_for_waiting(cx);
@@ -137,7 +137,8 @@ impl CertifiedSite {
             return;
         }
         let mut out = Effects::at(cx.now());
-        let Some(request) = self.member(cx).propose(cut(), &mut out) else { return };
+        let cut = cut(self.switches.whole_object());
+        let Some(request) = self.member(cx).propose(cut, &mut out) else { return };
         self.cuts.propose(request, cx.now());
         self.perform(out, cx);
     }
@@ -185,7 +186,7 @@ impl CertifiedSite {
         for effect in out.effects {
             match effect {
                 EpochEffect::Deliver(DeliveredRequest { id, command, .. }) => {
-                    let command = match is_cut(&command) {
+                    let command = match is_cut(&command, self.switches.whole_object()) {
                         true => Some(UndecidedCommand::Cut),
                         false => decoded(&command).ok().map(UndecidedCommand::Commit),
                     };

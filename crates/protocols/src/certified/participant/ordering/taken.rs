@@ -58,7 +58,13 @@ impl TakenState {
                     self.counter = self.counter.max(memory.last);
                 }
             }
-            kind::CUTS => self.cuts = CutOrder::decode(&mut input)?,
+            kind::CUTS => {
+                self.cuts = CutOrder::decode(&mut input)?;
+                if !self.cuts.is_possible() {
+                    let (what, found) = ("order of cuts", self.cuts.last());
+                    return Err(WireError::Variant { what, at: 0, found });
+                }
+            }
             kind::COORDINATORS | kind::ENDED | kind::FORGOTTEN => {
                 restore_ends(&mut self.ends, piece.as_slice()[0], &mut input, now)?;
             }

@@ -4,17 +4,19 @@
 //! time is over for which the newest one serves, there is another one under way before anybody
 //! waits for it. A site of which nobody asks proposes none, and keeps nothing.
 //!
-//! Where all sites apply commits in one order, or readers may see any of them, a cut says only how
-//! fresh the site is, and what is read is the present.
+//! A session goes from site to site, and takes along where what it has read lies in the order of
+//! commits (*seen*): that of the cut, or of all commits that its site had applied. A cut as far
+//! back has all of that.
 
 use muesli_broadcast::CommandId;
 use muesli_broadcast::epochs::RequestId;
-use muesli_core::{Address, Nanos, NodeId, RepositoryId, Timestamp};
+use muesli_core::{Address, NodeId, RepositoryId, Timestamp};
 
 use crate::certified::Context;
 use crate::certified::message::moment::{CutBound, ReadMoment};
 use crate::certified::message::{Message, ReaderNumber, Record};
 use crate::certified::participant::CertifiedSite;
+use crate::certified::state::cuts::ReaderArrival;
 use crate::certified::switches::{CertifiedSwitch, LocalReads};
 
 /// So many reads wait at a site for a cut; further ones are asked for again.
@@ -26,7 +28,7 @@ pub(in crate::certified::participant) struct ReadForCut {
     reader: ReaderNumber,
     bound: CutBound,
     /// When it was heard of first.
-    since: Nanos,
+    came: ReaderArrival,
     asked: Message,
 }
 
@@ -53,12 +55,12 @@ impl CertifiedSite {
 
     /// Whether somebody who comes now can use the newest cut.
     fn has_cut(&mut self, bound: &CutBound, cx: &mut Context<'_>) -> bool {
-        let now = cx.now();
+        let came = self.cuts.arrival(cx.now());
         self.cuts.ask(bound.most);
-        if !self.cuts.serves(bound, now) || self.cuts.is_due(bound.most, now) {
+        if !self.cuts.serves(bound, came) || self.cuts.is_due(bound.most, cx.now()) {
             self.propose_cut(cx);
         }
-        self.cuts.serves(bound, now)
+        self.cuts.serves(bound, came)
     }
 
     /// A coordinator asks for keys or a page, perhaps once more.
@@ -73,14 +75,17 @@ impl CertifiedSite {
             cx.send(from, Message::Waits { request });
             return;
         }
+        let came = self.cuts.arrival(cx.now());
         match moment {
             ReadMoment::Cut(bound) if !self.has_moment((from.node, reader), &moment, cx) => {
                 let bound = self.allowed(&bound, cx);
                 if !bound.waits {
                     cx.send(from, Message::NotFresh { request });
                 } else if self.waiting_reads.len() < WAITING_MOST {
-                    let waiting = ReadForCut { reader, bound, since: cx.now(), asked };
+                    let waiting = ReadForCut { reader, bound, came, asked };
                     self.waiting_reads.insert((from, request), waiting);
+                } else {
+                    cx.send(from, Message::Waits { request }); // It is asked for again.
                 }
             }
             ReadMoment::Cut(_) | ReadMoment::Present | ReadMoment::Known(_) => {
@@ -128,7 +133,7 @@ impl CertifiedSite {
     /// that the broadcast wants.
     fn answer_waiting(&mut self, cx: &mut Context<'_>) {
         let cuts = self.cuts;
-        let served = |waiting: &ReadForCut| cuts.serves(&waiting.bound, waiting.since);
+        let served = |waiting: &ReadForCut| cuts.serves(&waiting.bound, waiting.came);
         let served = self.waiting_reads.extract_if(.., |_, waiting| served(waiting));
         for ((from, _), waiting) in served.collect::<Vec<_>>() {
             self.answer_read(from, waiting.asked, cx);
@@ -155,7 +160,7 @@ impl CertifiedSite {
     /// Forgets what nobody waits for or reads at any more, and what is lost is proposed again.
     pub(in crate::certified::participant) fn tend_cuts(&mut self, cx: &mut Context<'_>) {
         let (now, patience) = (cx.now(), cx.settings.give_up_after);
-        self.waiting_reads.retain(|_, waiting| waiting.since + patience > now);
+        self.waiting_reads.retain(|_, waiting| waiting.came.at + patience > now);
         self.cuts.forget_old(now);
         self.propose_for_waiting(cx);
     }
@@ -170,9 +175,19 @@ impl CertifiedSite {
         }
     }
 
+    /// Where the present of the site lies in the order of commits, for sessions of those that read
+    /// it and are not certified.
+    pub(in crate::certified::participant) fn present(&self) -> Timestamp {
+        match self.switches.local_reads {
+            LocalReads::None => Timestamp::ZERO,
+            LocalReads::InOneOrder | LocalReads::InAnyOrder => {
+                Timestamp::new(self.cuts.order.decided(), RepositoryId(0))
+            }
+        }
+    }
+
     fn reads_at_cuts(&self) -> bool {
-        self.switches.local_reads == LocalReads::None
-            && self.switches.keeps(CertifiedSwitch::ReadsAtCuts)
+        self.switches.keeps(CertifiedSwitch::ReadsAtCuts)
     }
 
     /// The clock of the cut whose versions are kept.

@@ -43,8 +43,8 @@ impl CertifiedSite {
         KeysReply { request, snapshot: Some(snapshot), cut, found }
     }
 
-    /// The snapshot of a reader: its own, or the one that it asks for where it has none, and the
-    /// cut that it is of. `None`: it is too old.
+    /// The snapshot of a reader: its own, or the one that it asks for where it has none, and where
+    /// that lies in the order of commits, or a later place. `None`: it is too old.
     fn snapshot_of(
         &mut self,
         (node, reader): (NodeId, ReaderNumber),
@@ -71,7 +71,10 @@ impl CertifiedSite {
                 cut = newest;
                 known.unwrap_or(clock)
             }
-            (ReadMoment::Present, known) => known.unwrap_or(self.clock),
+            (ReadMoment::Present, known) => {
+                cut = self.present();
+                known.unwrap_or(self.clock)
+            }
         };
         assert!(clock <= self.clock, "clock {clock} of {}", self.clock);
         if known.is_none() && keeps && !self.readers.insert(node, reader, clock, cx.now()) {
