@@ -1,8 +1,7 @@
 //! Which broadcast orders commits, who reads without it, and what tests can break.
 
-use muesli_broadcast::m2paxos_bounded::BoundedSwitches;
 use muesli_broadcast::multipaxos::PlacedLeader;
-use muesli_broadcast::{BroadcastChoice, MemberId, epaxos, generalized, pob};
+use muesli_broadcast::{BroadcastChoice, MemberId, epaxos, generalized, m2paxos, pob};
 use muesli_core::sabotage::{Broken, Sabotage, breakable};
 
 use super::message::objects::WholeObject;
@@ -66,12 +65,7 @@ pub struct Switches {
 
 impl Switches {
     /// Ordered by this broadcast.
-    ///
-    /// # Panics
-    /// It does not order commands that touch everything.
     pub fn ordered_by(broadcast: BroadcastChoice) -> Switches {
-        let orders_everything = !matches!(broadcast, BroadcastChoice::M2Paxos(_));
-        assert!(orders_everything, "a commit may touch everything");
         Switches { broadcast, ..Switches::default() }
     }
 
@@ -96,12 +90,9 @@ impl Switches {
         Switches::ordered_by(BroadcastChoice::Generalized(leader))
     }
 
-    /// Ordered by M²Paxos, and by Multi-Paxos what touches everything, whose leader is placed at
-    /// the first site.
+    /// Ordered by M²Paxos.
     pub fn m2paxos() -> Switches {
-        let order = PlacedLeader(MemberId(0));
-        let acquiring = BoundedSwitches { order, ..BoundedSwitches::acquiring() };
-        Switches::ordered_by(BroadcastChoice::BoundedByMultiPaxos(acquiring))
+        Switches::ordered_by(BroadcastChoice::M2Paxos(m2paxos::Switches::default()))
     }
 
     /// Ordered by Multi-Paxos, whose leader is placed at the first site.
@@ -111,9 +102,24 @@ impl Switches {
         Switches { local_reads: LocalReads::InOneOrder, ..ordered }
     }
 
-    /// How commands touch everything.
+    /// Whether commands may touch everything.
     pub(super) fn whole_object(&self) -> WholeObject {
-        WholeObject::under(&self.broadcast)
+        match self.broadcast {
+            BroadcastChoice::M2Paxos(_)
+            | BroadcastChoice::BoundedByMultiPaxos(_)
+            | BroadcastChoice::BoundedByPob(_)
+            | BroadcastChoice::BoundedByEpaxos(_)
+            | BroadcastChoice::BoundedByGeneralized(_) => WholeObject::IsNone,
+            BroadcastChoice::Pob(_)
+            | BroadcastChoice::Epaxos(_)
+            | BroadcastChoice::Generalized(_)
+            | BroadcastChoice::MultiPaxos(_) => WholeObject::IsAnObject,
+        }
+    }
+
+    /// Whether sites can propose cuts.
+    pub(super) fn has_cuts(&self) -> bool {
+        self.whole_object() == WholeObject::IsAnObject
     }
 
     pub(super) fn keeps(&self, switch: CertifiedSwitch) -> bool {

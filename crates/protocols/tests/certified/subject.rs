@@ -105,9 +105,6 @@ impl Subject for Certified {
 /// What a broadcast says: its kind, and the command that it is about.
 fn broadcast(text: &str) -> String {
     let (_, inside) = text.split_once(": ").expect("a message in the choice of a broadcast");
-    // Where a broadcast orders a part of another one: what it says in that.
-    let nested = ["Objects(", "Objects { cuts: 0, message: ", "Order("];
-    let inside = nested.into_iter().find_map(|it| inside.strip_prefix(it)).unwrap_or(inside);
     let kind: String = inside.chars().take_while(|it| it.is_alphanumeric()).collect();
     let mut words = inside.split(|it: char| !(it.is_alphanumeric() || it == '-'));
     let is_id = |word: &&str| word.starts_with('m') && word.contains('-');

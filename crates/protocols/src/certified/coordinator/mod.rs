@@ -136,12 +136,15 @@ impl CertifiedCoordinator {
 
     /// How a transaction is run that begins. Where its site reads the present, and may not have
     /// applied what its session has seen, one that only reads does so at a cut that is proposed
-    /// now, and others are certified. One that may be stale has a cut in any case.
+    /// now, and others are certified. One that may be stale has a cut in any case, where there are
+    /// any, and is certified else.
     fn guarded(&self, options: TxnOptions, cx: &Context<'_>) -> TxnOptions {
         let is_behind = self.has_local_reads() && !self.sites.is_caught_up();
         let age_max = cx.settings.snapshot_age_max;
         match options.staleness {
-            Some(_) if options.strict => TxnOptions { staleness: Some(Staleness::NONE), ..options },
+            Some(_) if options.strict || !self.switches.has_cuts() => {
+                TxnOptions { strict: true, staleness: Some(Staleness::NONE), ..options }
+            }
             Some(Staleness { most, waits }) => {
                 let staleness = Some(Staleness { most: most.min(age_max), waits });
                 TxnOptions { staleness, ..options }

@@ -14,7 +14,7 @@
 //!
 //! So what was asked of it and is not among the ends of this site was not ordered and never will
 //! be, unless its end was here and is forgotten; whether it can have been, [`SiteEnds`] says. This
-//! holds for each broadcast under epochs.
+//! holds for each broadcast under epochs; `certified-m2paxos` has none, and there nobody ever goes.
 //!
 //! [`SiteEnds`]: super::ends::SiteEnds
 
