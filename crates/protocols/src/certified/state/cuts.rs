@@ -108,9 +108,9 @@ impl SiteCuts {
     pub fn serves(&self, bound: &CutBound, came: ReaderArrival) -> bool {
         let Some(newest) = self.newest else { return false };
         // What was proposed since it came has all that its session, or another one, can have seen.
-        let is_later = newest.number > came.proposed;
+        let is_newer = newest.number > came.proposed;
         let has_seen = self.order.last >= bound.seen.counter();
-        is_later || has_seen && newest.fresh.0.saturating_add(bound.most.0) > came.at.0
+        is_newer || has_seen && newest.fresh.0.saturating_add(bound.most.0) > came.at.0
     }
 
     /// Somebody may use a cut of this age.
