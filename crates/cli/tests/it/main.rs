@@ -13,6 +13,7 @@ mod groups;
 mod help;
 mod logs;
 mod lost_disks;
+mod mistakes;
 mod moving_keys;
 mod namespaces;
 mod pages;

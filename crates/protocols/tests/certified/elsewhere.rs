@@ -47,11 +47,15 @@ impl Client {
     }
 
     fn under(switches: &Switches) -> Client {
+        Client::of_incarnation(1, switches)
+    }
+
+    fn of_incarnation(incarnation: u32, switches: &Switches) -> Client {
         let catalog = Catalog::new(&SITES, 1, &SITES).unwrap().with_visiting_coordinators();
         let catalog = catalog.with_space("s", SpaceOptions::default()).unwrap();
         let procedures = Procedures::default().with("nothing", 1, Procedure::new(nothing));
         let settings = Arc::new(Settings { procedures, ..Settings::default() });
-        let node = Node::new(CLIENT, 1, Arc::new(catalog), settings, switches);
+        let node = Node::new(CLIENT, incarnation, Arc::new(catalog), settings, switches);
         let now = Nanos::from_millis(1);
         Client { node, effects: Effects::new(Environment { now, ..Environment::default() }) }
     }
@@ -373,4 +377,15 @@ fn who_has_asked_a_lost_site_for_nothing_leaves_it() {
         _ => None,
     });
     assert!(matches!(sent, Some((node, ReadMoment::Cut(_))) if node == SITES[0]), "{sent:?}");
+}
+
+/// A site may answer a read of an earlier incarnation, as that waited for a cut.
+#[test]
+fn requests_of_an_earlier_incarnation_have_other_numbers() {
+    let requests = |incarnation| {
+        let mut client = Client::of_incarnation(incarnation, &Switches::default());
+        [(); 3].map(|()| client.asks_for_a_key().1)
+    };
+    let (earlier, now) = (requests(1), requests(2));
+    assert!(earlier.iter().all(|it| !now.contains(it)), "{earlier:?}, and {now:?}");
 }

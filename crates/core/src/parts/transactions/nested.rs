@@ -2,11 +2,41 @@
 
 use super::levels::{LEVELS_MAX, LevelMark};
 use super::transaction::{SEARCHED_LINEARLY, TransactionSets};
+use crate::Failure;
+
 impl TransactionSets {
     /// How many levels are open; 0: none but the transaction itself.
     #[inline]
     pub fn depth(&self) -> u32 {
         self.levels.depth()
+    }
+
+    /// Whether a level of this number can begin inside of the innermost one.
+    ///
+    /// # Errors
+    /// It is not the next one, or there are too many.
+    pub fn check_next_level(&self, level: u32) -> Result<(), Failure> {
+        if self.depth() + 1 != level {
+            return Err(Failure::ChildOpen);
+        }
+        if level > LEVELS_MAX {
+            let reason = format!("a transaction has at most {LEVELS_MAX} levels, one in the other");
+            return Err(Failure::Procedure(reason));
+        }
+        Ok(())
+    }
+
+    /// Whether the innermost level has this number: one that is not open ended with an outer one.
+    pub fn is_innermost(&self, level: u32) -> bool {
+        level > 0 && self.depth() == level
+    }
+
+    /// The innermost level ends: its writes are its parent's, or undone.
+    pub fn end_level(&mut self, merges: bool) {
+        match merges {
+            true => self.merge(),
+            false => self.unnest(),
+        }
     }
 
     /// A level begins inside of the innermost one; its number.

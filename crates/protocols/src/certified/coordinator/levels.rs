@@ -2,7 +2,6 @@
 //! certified with the transaction: reads of one snapshot never disagree before that, so no part is
 //! run again by itself.
 
-use muesli_core::parts::levels::LEVELS_MAX;
 use muesli_core::{Failure, Nesting, Txn};
 
 use super::CertifiedCoordinator;
@@ -16,17 +15,10 @@ impl CertifiedCoordinator {
         level: u32,
         cx: &mut Context<'_>,
     ) -> Result<Nesting, Failure> {
-        if self.open(txn)?.sets.depth() + 1 != level {
-            return Err(Failure::ChildOpen);
-        }
-        if level > LEVELS_MAX {
-            let reason = format!("a transaction has at most {LEVELS_MAX} levels, one in the other");
-            return Err(Failure::Procedure(reason));
-        }
+        self.open(txn)?.sets.check_next_level(level)?;
         self.fail_operations(txn, &Failure::ChildOpen, cx);
-        let sets = &mut self.open(txn)?.sets;
-        sets.nest();
-        assert_eq!(sets.depth(), level, "one level inside of the other");
+        let depth = self.open(txn)?.sets.nest();
+        assert_eq!(depth, level, "one level inside of the other");
         Ok(Nesting::Closed)
     }
 
@@ -38,16 +30,10 @@ impl CertifiedCoordinator {
         (level, merges): (u32, bool),
         cx: &mut Context<'_>,
     ) -> Result<(), Failure> {
-        if self.open(txn)?.sets.depth() != level || level == 0 {
-            return Ok(());
+        if self.open(txn)?.sets.is_innermost(level) {
+            self.fail_operations(txn, &Failure::Ended, cx);
+            self.open(txn)?.sets.end_level(merges);
         }
-        self.fail_operations(txn, &Failure::Ended, cx);
-        let sets = &mut self.open(txn)?.sets;
-        match merges {
-            true => sets.merge(),
-            false => sets.unnest(),
-        }
-        assert_eq!(sets.depth() + 1, level, "the innermost level ends");
         Ok(())
     }
 }

@@ -117,3 +117,23 @@ impl CertifiedSite {
         self.forgotten = self.clock;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::NodeId;
+
+    use super::*;
+
+    #[test]
+    fn an_order_of_cuts_that_no_site_comes_to_is_refused() {
+        let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
+        let judged = |decided: u64, last: u64| {
+            let mut piece = vec![kind::CUTS];
+            (decided, last).encode(&mut piece);
+            judge_piece(&SmallBytes::from(piece), &catalog)
+        };
+        assert_eq!([judged(7, 7), judged(7, 3)], [Ok(()), Ok(())]);
+        assert_eq!(judged(7, 8), Err(Rejection::Range), "a cut behind more than all commits");
+        assert_eq!(judged(u64::MAX, 3), Err(Rejection::Range), "no counter is left");
+    }
+}

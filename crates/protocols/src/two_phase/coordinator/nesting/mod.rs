@@ -4,7 +4,6 @@
 //! innermost one. So what is under way as a level begins or ends was given up by its client, or
 //! asked for beside the child, which cannot be: it fails.
 
-use muesli_core::parts::levels::LEVELS_MAX;
 use muesli_core::recorder::Status;
 use muesli_core::{Abort, Failure, Here, Nesting, Step, Txn, TxnId};
 
@@ -48,14 +47,7 @@ impl<V: Variant> Coordinator<V> {
         {
             slot.phase = SlotPhase::Open;
         }
-        let is_next = self.open(txn)?.sets.depth() + 1 == level;
-        if !is_next {
-            return Err(Failure::ChildOpen);
-        }
-        if level > LEVELS_MAX {
-            let reason = format!("a transaction has at most {LEVELS_MAX} levels, one in the other");
-            return Err(Failure::Procedure(reason));
-        }
+        self.open(txn)?.sets.check_next_level(level)?;
         self.fail_operations(txn, &Failure::ChildOpen, cx);
         let slot = self.open(txn)?;
         slot.sets.nest();
@@ -152,7 +144,7 @@ impl<V: Variant> Coordinator<V> {
         level: u32,
         cx: &mut Context<'_, V>,
     ) -> Result<Option<&mut Slot<V>>, Failure> {
-        if self.open(txn)?.sets.depth() != level || level == 0 {
+        if !self.open(txn)?.sets.is_innermost(level) {
             return Ok(None); // It ended with an outer one.
         }
         self.fail_operations(txn, &Failure::Ended, cx);
