@@ -38,7 +38,7 @@ impl M2Paxos {
         });
         let held = foreign.map(|it| self.held_until(*it)).max().filter(|until| *until > out.now);
         if let Some(until) = held.filter(|_| self.keeps(M2PaxosSwitch::HoldsObjects)) {
-            return self.wait_until(id, until);
+            return self.wait_to_take(id, until, out.now);
         }
         self.acquire_in(id, objects, None, out);
     }

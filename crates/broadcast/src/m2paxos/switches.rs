@@ -22,6 +22,9 @@ breakable! {
         ForwardsOnce = "forwards_once",
         /// An object that has moved stays where it is for a while.
         HoldsObjects = "holds_objects",
+        /// Who has waited for objects to stay where they are, and lacks some again, waits longer
+        /// each time, members of higher numbers most.
+        YieldsObjects = "yields_objects",
         /// Where objects move, a command of several owners that own as many of its objects goes to
         /// the same one, whoever proposes it. Broken: whoever proposes it acquires the others.
         AgreesOnOwners = "agrees_on_owners",

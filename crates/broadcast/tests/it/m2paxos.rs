@@ -171,6 +171,30 @@ fn an_object_that_has_moved_stays_where_it_is_for_a_while() {
     assert_eq!(group.kinds()[0], "1 to 0: Prepare");
 }
 
+/// Two members each own one of a command's two objects and acquire the other one, both at the same
+/// times: they do not exchange them for ever.
+#[test]
+fn members_that_take_objects_from_each_other_end() {
+    let rounds = |switches: &Switches| {
+        let mut group = Script::<M2Paxos>::new(3, switches);
+        for (at, object) in [(0, 1), (1, 2)] {
+            group.propose(at, &[object]);
+            group.deliver_all();
+        }
+        let id = group.propose(0, &[1, 2]);
+        group.deliver_all();
+        (0..2).for_each(|at| group.recover(at, id));
+        (1..30).find(|round| {
+            (0..2).for_each(|at| group.tick(at, round * 60));
+            group.deliver_all();
+            assert_eq!(group.violation(), None);
+            (0..3).all(|at| group.order(at).contains(&id))
+        })
+    };
+    assert_eq!(rounds(&Switches::default()), Some(2));
+    assert_eq!(rounds(&Switches::broken(M2PaxosSwitch::YieldsObjects)), None);
+}
+
 /// What is pending may be more than a message should have: commands go ahead of a promise then.
 #[test]
 fn a_promise_is_short_whatever_is_pending() {

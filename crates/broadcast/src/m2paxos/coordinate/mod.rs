@@ -169,6 +169,23 @@ impl M2Paxos {
         self.set_phase(id, TaskPhase::Waiting(until));
     }
 
+    /// Leaves a command until objects of others may move. Two members that each lack what the other
+    /// has just taken would exchange their objects for ever if they waited equally long: members of
+    /// higher numbers wait longer, and more so each time.
+    pub(super) fn wait_to_take(&mut self, id: CommandId, until: Nanos, now: Nanos) {
+        let Some(task) = self.tasks.get(id) else { return };
+        // Who is called before its time has not tried once more.
+        let is_early = matches!(task.phase, TaskPhase::Waiting(earlier) if earlier > now);
+        let attempts = task.attempts.saturating_sub(u32::from(is_early));
+        if !is_early {
+            self.tasks.attempt(id);
+        }
+        let yields = attempts > 0 && self.keeps(M2PaxosSwitch::YieldsObjects);
+        let times = (u64::from(yields) * u64::from(self.me.0)) << (attempts.max(1) - 1).min(6);
+        let longer = Nanos((self.settings.retry_after.0 / 4).saturating_mul(times));
+        self.wait_until(id, until + longer);
+    }
+
     /// Goes on with what has waited long enough.
     pub(super) fn go_on(&mut self, out: &mut Effects) {
         let forwards_once = self.keeps(M2PaxosSwitch::ForwardsOnce);
