@@ -13,6 +13,8 @@ cargo xtask TASK
       --times N                   so many times as many seeds [default: 1]
       --nesting                   instead those of the nesting models: 2,000 seeds for each
                                   protocol and model at production's pace, in hours
+      --ordering                  instead those of the protocols that order commits by a
+                                  broadcast: 2,000 seeds for each, likewise
       --list                      only say what would be run
       --built                     with the program that `cargo test --workspace` has built
   explore                         every state of every small scope; tests look at the first of

@@ -1,4 +1,4 @@
-//! Searches by protocol: those that each commit is tried with, and those of the nesting models.
+//! Searches by protocol: those that each commit is tried with, and those that take hours.
 
 /// One run of `muesli sim`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,11 @@ pub fn of_commits() -> Vec<SeedSearch> {
 /// Those of the nesting models, which take hours.
 pub fn of_nesting() -> Vec<SeedSearch> {
     listed(include_str!("searches/nesting.txt"))
+}
+
+/// Those of the protocols that order commits by a broadcast, which take hours.
+pub fn of_ordering() -> Vec<SeedSearch> {
+    listed(include_str!("searches/ordering.txt"))
 }
 
 /// What a list says.
@@ -69,19 +74,31 @@ mod tests {
         assert_eq!(last.join(" "), line);
     }
 
-    #[test]
-    fn each_protocol_and_nesting_model_has_2_000_seeds_of_its_own() {
-        let mut seeds = BTreeMap::new();
-        let mut next = 0;
-        for search in of_nesting() {
+    /// How many seeds each part of a list has, no seed in two of them.
+    fn seeds_by<K: Ord>(all: Vec<SeedSearch>, part: impl Fn(&SeedSearch) -> K) -> BTreeMap<K, u64> {
+        let (mut seeds, mut next) = (BTreeMap::new(), 0);
+        for search in all {
             assert_eq!(search.above, next, "{search:?}");
             next += search.seeds;
+            *seeds.entry(part(&search)).or_insert(0) += search.seeds;
+        }
+        seeds
+    }
+
+    #[test]
+    fn each_protocol_and_nesting_model_has_2_000_seeds_of_its_own() {
+        let seeds = seeds_by(of_nesting(), |search| {
             let model = search.workload.split("nesting=").nth(1).expect("it names a model");
             let model = model.split(' ').next().expect("a word");
-            let model = model.strip_suffix("-open").unwrap_or(model);
-            *seeds.entry((search.protocol, model)).or_insert(0) += search.seeds;
-        }
+            (search.protocol, model.strip_suffix("-open").unwrap_or(model))
+        });
         assert!(seeds.len() > 20, "{seeds:?}");
         assert!(seeds.values().all(|&seeds| seeds >= 2_000), "{seeds:?}");
+    }
+
+    #[test]
+    fn each_protocol_that_orders_by_a_broadcast_has_2_000_seeds_of_its_own() {
+        let seeds = seeds_by(of_ordering(), |search| search.protocol);
+        assert!(seeds.len() == 12 && seeds.values().all(|&seeds| seeds == 2_000), "{seeds:?}");
     }
 }

@@ -10,16 +10,27 @@ struct SimArguments<'a> {
     protocols: Vec<&'a str>,
     first: Option<u64>,
     times: u64,
-    nesting: bool,
+    which: SearchList,
     list: bool,
     built: bool,
 }
 
+/// A list of searches.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum SearchList {
+    /// Those that each commit is tried with.
+    #[default]
+    Commit,
+    Nesting,
+    Ordering,
+}
+
 pub fn run(arguments: &[&str]) -> Done {
     let asked = read(arguments)?;
-    let all = match asked.nesting {
-        true => searches::of_nesting(),
-        false => searches::of_commits(),
+    let all = match asked.which {
+        SearchList::Commit => searches::of_commits(),
+        SearchList::Nesting => searches::of_nesting(),
+        SearchList::Ordering => searches::of_ordering(),
     };
     if let Some(unknown) = asked.protocols.iter().find(|it| !all.iter().any(|s| s.protocol == **it))
     {
@@ -34,8 +45,8 @@ pub fn run(arguments: &[&str]) -> Done {
     let program_path = match (asked.list, asked.built) {
         (true, _) => "muesli".into(),
         (false, true) => built(),
-        (false, false) if asked.nesting => muesli_for_searches()?,
-        (false, false) => muesli()?,
+        (false, false) if asked.which == SearchList::Commit => muesli()?,
+        (false, false) => muesli_for_searches()?,
     };
     let mut failed = Vec::new();
     for search in searches {
@@ -64,7 +75,8 @@ fn read<'a>(arguments: &[&'a str]) -> Result<SimArguments<'a>, String> {
         match *argument {
             "--first" => asked.first = Some(number()?),
             "--times" => asked.times = number()?.max(1),
-            "--nesting" => asked.nesting = true,
+            "--nesting" => asked.which = SearchList::Nesting,
+            "--ordering" => asked.which = SearchList::Ordering,
             "--list" => asked.list = true,
             "--built" => asked.built = true,
             option if option.starts_with('-') => return Err(format!("no option {option}")),

@@ -26,7 +26,7 @@ pub(crate) struct M2PaxosHead {
 pub(crate) enum M2PaxosEntry {
     Delivered(DeliveredRange),
     Own(OwnCommand),
-    Object { object: u64, promised: ObjectEpoch, decided: u64, last: Option<CommandId> },
+    Object { object: u64, promised: ObjectEpoch, cut: u64, decided: u64, last: Option<CommandId> },
     Slot { place: ObjectSlot, vote: Option<(ObjectEpoch, Value)>, decided: Option<Value> },
     Known { id: CommandId, command: Option<Command>, awaits: Option<CommandId> },
 }
@@ -50,6 +50,7 @@ impl Checkpointed for M2Paxos {
         let objects = recorded.map(|(object, log)| M2PaxosEntry::Object {
             object: *object,
             promised: log.promised,
+            cut: log.cut,
             decided: log.decided,
             last: log.last,
         });
@@ -73,10 +74,10 @@ impl Checkpointed for M2Paxos {
         match entry {
             M2PaxosEntry::Delivered(range) => self.progress.take_range(range),
             M2PaxosEntry::Own(own) => self.own.take_entry(own),
-            M2PaxosEntry::Object { object, promised, decided, last } => {
+            M2PaxosEntry::Object { object, promised, cut, decided, last } => {
                 let log = self.object(object);
                 log.promise(promised);
-                log.decided = decided;
+                (log.cut, log.decided) = (cut, decided);
                 log.last = last;
             }
             M2PaxosEntry::Slot { place, vote, decided } => {
@@ -116,6 +117,7 @@ impl M2Paxos {
         let judge = OwnerJudge { names: self.names(), from: self.me };
         for log in self.objects.values() {
             judge.names.member(log.promised.member)?;
+            holds(log.cut <= log.decided, "a cut beyond what is decided")?;
             holds(log.decided <= SLOT_MAX, "a place that cannot be")?;
             let next = log.slots.get(&(log.decided + 1));
             holds(next.is_none_or(|it| it.decided.is_none()), "an object is decided further")?;
@@ -204,7 +206,13 @@ wire_struct!(M2PaxosHead { sequence: u64, collected: Vec<u64> });
 wire_enum!(M2PaxosEntry, "entry of a checkpoint" {
     0 => Delivered(range: DeliveredRange),
     1 => Own(command: OwnCommand),
-    2 => Object { object: u64, promised: ObjectEpoch, decided: u64, last: Option<CommandId> },
+    2 => Object {
+        object: u64,
+        promised: ObjectEpoch,
+        cut: u64,
+        decided: u64,
+        last: Option<CommandId>,
+    },
     3 => Slot { place: ObjectSlot, vote: Option<(ObjectEpoch, Value)>, decided: Option<Value> },
     4 => Known { id: CommandId, command: Option<Command>, awaits: Option<CommandId> },
 });

@@ -2,13 +2,14 @@
 //! between those before it and those after it.
 //!
 //! Whoever hears of the cut by an order that all members share is *frozen*: it promises and accepts
-//! nothing, and says there what it has. From what the first majority in that order has said, all
-//! members find the same: what is decided, or was accepted in the latest epoch, is decided at each
-//! place, and nothing is at those between. What was decided is among that, as a majority had
-//! accepted it; so whatever some member has delivered is, too. All members deliver what can be of
-//! it, and then the command, and go on in the epochs in which they were: all of them know what is
-//! decided up to the cut, and take no message of a member that has not made it. Those that have not
-//! and are not frozen are a minority.
+//! nothing, and says there what it has, but for what others have said there before. From all that
+//! was said until a majority had said what they have, all members find the same: what is decided,
+//! or was accepted in the latest epoch, is decided at each place, and nothing is at those between.
+//! What was decided is among that, as a majority had accepted it, and knew what it says; so
+//! whatever some member has delivered is, too. All members deliver what can be of it, and then the
+//! command, and go on in the epochs in which they were: all of them know what is decided up to the
+//! cut, and take no message of a member that has not made it. Those that have not and are not
+//! frozen are a minority.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,19 +25,89 @@ use crate::command::CommandId;
 use crate::effects::{BroadcastEffect, DeliveredCommand};
 use crate::id_set::IdSet;
 
-/// Of so many bytes, or one object more, is a part of what a member has.
-const PART_BYTES: usize = 16 * 1024;
-
-/// So many places of an object are in a part.
-const PLACES_MOST: usize = 8;
+/// Of so many bytes, or one place more, is a part of what a member has: each is a request that is
+/// ordered, and kept for a while like the others.
+const PART_BYTES: usize = 4 * 1024;
 
 /// A part of what a frozen member has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct FrozenPart {
-    /// With the epochs that it has promised.
+    /// Objects of which it has something, with the epochs that it has promised.
     pub objects: Vec<PromisedObject>,
     /// What the commands say that are named in it.
     pub commands: Vec<NamedCommand>,
+}
+
+/// What members have said.
+#[derive(Debug, Default)]
+struct KnownPlaces {
+    /// By object and place, what is decided there, or was accepted in the latest epoch.
+    places: BTreeMap<u64, BTreeMap<u64, (Option<ObjectEpoch>, Value)>>,
+    /// Commands of which it is known what they say.
+    named: BTreeSet<CommandId>,
+}
+
+impl KnownPlaces {
+    fn add(&mut self, part: &FrozenPart) {
+        self.named.extend(part.commands.iter().map(|named| named.id));
+        for it in &part.objects {
+            let there = self.places.entry(it.object).or_default();
+            for decided in &it.decided {
+                there.insert(decided.slot, (None, decided.value));
+            }
+            for vote in &it.votes {
+                let known = there.entry(vote.slot).or_insert((Some(vote.epoch), vote.value));
+                if known.0.is_some_and(|epoch| epoch < vote.epoch) {
+                    *known = (Some(vote.epoch), vote.value);
+                }
+            }
+        }
+    }
+
+    /// Whether this changes nothing of what is known: something decided, or accepted in an epoch.
+    /// Who knows that a command is decided may not know what it says.
+    fn has(&self, object: u64, (slot, epoch): (u64, Option<ObjectEpoch>)) -> bool {
+        let known = self.places.get(&object).and_then(|places| places.get(&slot));
+        known.is_some_and(|(known, value)| {
+            let is_named = value.is_none_or(|id| self.named.contains(&id));
+            is_named && known.is_none_or(|known| epoch.is_some_and(|epoch| known >= epoch))
+        })
+    }
+}
+
+/// Parts, of which the last one grows.
+#[derive(Debug, Default)]
+struct PartsInMaking {
+    all: Vec<FrozenPart>,
+    last: FrozenPart,
+    named: BTreeSet<CommandId>,
+    bytes: usize,
+}
+
+impl PartsInMaking {
+    /// An object in the part that grows.
+    fn object(&mut self, object: u64, epoch: ObjectEpoch) -> &mut PromisedObject {
+        let objects = &mut self.last.objects;
+        if objects.last().is_none_or(|it| it.object != object) {
+            let new = PromisedObject { object, epoch, votes: Vec::new(), decided: Vec::new() };
+            self.bytes += encoded_bytes(&new);
+            objects.push(new);
+        }
+        objects.last_mut().expect("it is there now")
+    }
+
+    /// A place of so many bytes was added, with a command.
+    fn add(&mut self, bytes: usize, named: Option<NamedCommand>) {
+        self.bytes += bytes;
+        if let Some(named) = named.filter(|it| self.named.insert(it.id)) {
+            self.bytes += encoded_bytes(&named);
+            self.last.commands.push(named);
+        }
+        if self.bytes > PART_BYTES {
+            self.all.push(std::mem::take(&mut self.last));
+            (self.named, self.bytes) = (BTreeSet::new(), 0);
+        }
+    }
 }
 
 impl M2Paxos {
@@ -87,78 +158,57 @@ impl M2Paxos {
         self.commands.get(&id).is_some_and(|entry| entry.objects == UNCUT)
     }
 
-    /// What this member has of all objects, in parts of bounded size.
-    pub(crate) fn frozen_parts(&self) -> Vec<FrozenPart> {
-        let (mut parts, mut part, mut bytes) = (Vec::new(), FrozenPart::default(), 0);
+    /// What this member has accepted at the places of all objects, or knows to be decided there,
+    /// since the last cut, in parts of bounded size, but for what others have said. What was decided
+    /// by the last cut is known to whoever makes the next one.
+    pub(crate) fn frozen_parts<'a>(
+        &self,
+        reported: impl Iterator<Item = &'a FrozenPart>,
+    ) -> Vec<FrozenPart> {
+        let (mut parts, mut known) = (PartsInMaking::default(), KnownPlaces::default());
+        reported.for_each(|part| known.add(part));
         for (object, log) in &self.objects {
-            let all = log.from(*object, 0, log.promised);
-            let mut votes = all.votes.chunks(PLACES_MOST);
-            let mut decided = all.decided.chunks(PLACES_MOST);
-            let mut is_first = true;
-            loop {
-                let (votes, decided) = (votes.next(), decided.next());
-                if votes.is_none() && decided.is_none() && !is_first {
-                    break;
-                }
-                is_first = false;
-                let promised = PromisedObject {
-                    object: *object,
-                    epoch: log.promised,
-                    votes: votes.unwrap_or_default().to_vec(),
-                    decided: decided.unwrap_or_default().to_vec(),
-                };
-                let named = promised.votes.iter().filter_map(|vote| vote.value);
-                let named = named.chain(promised.decided.iter().filter_map(|it| it.value));
-                let named: BTreeSet<CommandId> = named.collect();
-                let commands: Vec<NamedCommand> =
-                    named.into_iter().filter_map(|id| self.named(id)).collect();
-                bytes +=
-                    encoded_bytes(&promised) + commands.iter().map(encoded_bytes).sum::<usize>();
-                part.objects.push(promised);
-                part.commands.extend(commands);
-                if bytes > PART_BYTES {
-                    parts.push(std::mem::take(&mut part));
-                    bytes = 0;
-                }
+            let PromisedObject { mut votes, mut decided, .. } =
+                log.from(*object, log.cut + 1, log.promised);
+            votes.retain(|it| !known.has(*object, (it.slot, Some(it.epoch))));
+            decided.retain(|it| !known.has(*object, (it.slot, None)));
+            for vote in votes {
+                let it = parts.object(*object, log.promised);
+                it.votes.push(vote);
+                parts.add(encoded_bytes(&vote), vote.value.and_then(|id| self.named(id)));
+            }
+            for decided in decided {
+                let it = parts.object(*object, log.promised);
+                it.decided.push(decided);
+                parts.add(encoded_bytes(&decided), decided.value.and_then(|id| self.named(id)));
             }
         }
-        parts.push(part);
-        parts
+        parts.all.push(parts.last);
+        parts.all
     }
 
-    /// All members do this at the same place of the order that they share, with what the same
-    /// majority has.
+    /// All members do this at the same place of the order that they share, for the same commands,
+    /// with what the same majority has.
     pub(crate) fn cut<'a>(
         &mut self,
-        id: CommandId,
+        ids: &[CommandId],
         parts: impl Iterator<Item = &'a FrozenPart>,
         out: &mut Effects,
     ) {
-        let mut places: BTreeMap<u64, BTreeMap<u64, (Option<ObjectEpoch>, Value)>> =
-            BTreeMap::new();
+        let mut known = KnownPlaces::default();
         for part in parts {
             for named in &part.commands {
                 if self.names().id(named.id).is_ok() {
                     self.know(named, out);
                 }
             }
-            for it in &part.objects {
-                let there = places.entry(it.object).or_default();
-                for decided in &it.decided {
-                    there.insert(decided.slot, (None, decided.value));
-                }
-                for vote in &it.votes {
-                    let known = there.entry(vote.slot).or_insert((Some(vote.epoch), vote.value));
-                    if known.0.is_some_and(|epoch| epoch < vote.epoch) {
-                        *known = (Some(vote.epoch), vote.value);
-                    }
-                }
-            }
+            known.add(part);
         }
-        for (object, places) in places {
+        for (object, places) in known.places {
             self.decide_places(object, places.into_iter().map(|(at, (_, value))| (at, value)), out);
         }
-        self.deliver_everything(id, out);
+        self.objects.values_mut().for_each(|log| log.cut = log.decided);
+        ids.iter().for_each(|id| self.deliver_everything(*id, out));
     }
 
     /// What a majority has at the places of an object is decided there, and nothing between.

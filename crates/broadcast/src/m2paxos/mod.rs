@@ -98,6 +98,8 @@ pub struct M2Paxos {
     /// By a command that is not complete: those that wait for it.
     awaited: BTreeMap<CommandId, BTreeSet<CommandId>>,
     progress: DeliveryProgress,
+    /// When all others were asked last for what is missing.
+    asked_all: Option<Nanos>,
     /// Requests for objects that were ordered; `None`: members acquire objects by themselves.
     grants: Option<OwnershipGrants>,
     /// Members acquire objects by themselves though requests are ordered: for cuts alone.
@@ -136,6 +138,11 @@ impl M2Paxos {
     /// Which member it is.
     pub(crate) fn member_id(&self) -> MemberId {
         self.me
+    }
+
+    /// When members are asked again that have not answered.
+    pub(crate) fn retry_after(&self) -> Nanos {
+        self.settings.retry_after
     }
 
     /// How many members are more than half of all.
@@ -256,6 +263,7 @@ impl Broadcast for M2Paxos {
             suspected: DueTimes::new(),
             awaited: BTreeMap::new(),
             progress: DeliveryProgress::new(me, members),
+            asked_all: None,
             grants: None,
             acquires: false,
             frozen: false,

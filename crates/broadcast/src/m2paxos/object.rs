@@ -32,6 +32,8 @@ pub(super) struct ObjectLog {
     pub slots: BTreeMap<u64, SlotState>,
     /// All places up to here are decided.
     pub decided: u64,
+    /// All places up to here were decided by a cut: each member knows them that has made it.
+    pub cut: u64,
     /// Commands that are not delivered, by their first place among those.
     pub waiting: BTreeMap<u64, CommandId>,
     /// The command that was delivered last.
@@ -53,6 +55,7 @@ impl Default for ObjectLog {
             observed: ObjectEpoch::default(),
             slots: BTreeMap::new(),
             decided: 0,
+            cut: 0,
             waiting: BTreeMap::new(),
             last: None,
             owned: None,
@@ -96,6 +99,7 @@ impl ObjectLog {
         assert!(self.owned.is_none_or(|it| it <= self.promised), "{object} is owned too early");
         let next = self.slots.get(&(self.decided + 1));
         assert!(next.is_none_or(|it| it.decided.is_none()), "{object} is decided further");
+        assert!(self.cut <= self.decided, "{object} was cut beyond what is decided: {self:?}");
         assert!(!self.is_owned() || self.next > self.decided, "{object} is behind: {self:?}");
         let beyond = self.waiting.keys().find(|slot| **slot > self.decided);
         assert_eq!(beyond, None, "a command of {object} is waiting that may come later");

@@ -1,12 +1,17 @@
 //! Commands that touch everything: by a cut through all objects, on which members agree by the
 //! order of requests (`m2paxos/cut.rs`).
+//!
+//! Members have mostly the same. So the proposer says first what it has, and the others, once that
+//! is ordered or does not come, what is not said yet: what an ordered part says stays true, whoever
+//! crashes before its other parts.
 
 use std::collections::BTreeMap;
+
+use muesli_core::Nanos;
 
 use super::message::{BoundedRequest, FrozenReport};
 use super::{Effects, M2PaxosBounded, OrdersOwnership};
 use crate::command::{CommandId, MemberId};
-use crate::m2paxos::FrozenPart;
 
 /// What a member has said, by the number of the part.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -14,9 +19,17 @@ struct MemberReport {
     /// A member that crashed begins anew.
     attempt: u64,
     parts: BTreeMap<u32, FrozenReport>,
+    /// Parts of earlier attempts: others have left out what these say.
+    earlier: Vec<FrozenReport>,
 }
 
-/// Commands that touch everything, and what members have said for the first one.
+impl MemberReport {
+    fn all(&self) -> impl Iterator<Item = &FrozenReport> {
+        self.earlier.iter().chain(self.parts.values())
+    }
+}
+
+/// Commands that touch everything and wait for the next cut, and what members have said for that.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ClosingCommands {
     queue: Vec<CommandId>,
@@ -25,12 +38,14 @@ pub(super) struct ClosingCommands {
     complete: Vec<MemberId>,
     /// Whether this member has said what it has.
     has_reported: bool,
+    /// Since when it waits for what the proposer of the first command has.
+    since: Option<Nanos>,
 }
 
 impl ClosingCommands {
     /// All parts that have come, as they go into a checkpoint.
     pub fn parts(&self) -> impl Iterator<Item = &FrozenReport> {
-        self.reports.values().flat_map(|report| report.parts.values())
+        self.reports.values().flat_map(MemberReport::all)
     }
 
     /// The commands that wait, and whose reports are complete.
@@ -63,7 +78,8 @@ impl ClosingCommands {
             return false;
         }
         if of_member.attempt < report.attempt {
-            *of_member = MemberReport { attempt: report.attempt, parts: BTreeMap::new() };
+            of_member.attempt = report.attempt;
+            of_member.earlier.extend(std::mem::take(&mut of_member.parts).into_values());
         }
         let count = report.parts as usize;
         of_member.parts.insert(report.part, report);
@@ -87,8 +103,13 @@ impl<B: OrdersOwnership> M2PaxosBounded<B> {
         if self.closing.has_reported || self.closing.complete.contains(&me) {
             return;
         }
+        let is_first = id.leader == me || self.closing.complete.contains(&id.leader);
+        let since = *self.closing.since.get_or_insert(out.now);
+        if !is_first && out.now - since < self.objects.retry_after() {
+            return;
+        }
         self.closing.has_reported = true;
-        let all = self.objects.frozen_parts();
+        let all = self.objects.frozen_parts(self.closing.parts().map(|report| &report.content));
         let (attempt, parts) = (out.now.0, all.len() as u32);
         for (part, content) in (0..).zip(all) {
             let report = FrozenReport { id, member: me, attempt, part, parts, content };
@@ -110,13 +131,11 @@ impl<B: OrdersOwnership> M2PaxosBounded<B> {
         if self.closing.complete.len() < self.objects.majority() {
             return;
         }
-        let id = self.closing.queue.remove(0);
-        let ClosingCommands { queue, reports, complete, .. } = std::mem::take(&mut self.closing);
-        let all = complete.iter().flat_map(|member| reports[member].parts.values());
-        let all: Vec<FrozenPart> = all.map(|report| report.content.clone()).collect();
-        self.act_on_objects(out, |it, inside| it.cut(id, all.iter(), inside));
-        self.objects.freeze(!queue.is_empty());
-        self.closing.queue = queue;
+        // Nothing comes between those that were ordered up to here.
+        let ClosingCommands { queue, reports, .. } = std::mem::take(&mut self.closing);
+        let all = || reports.values().flat_map(MemberReport::all).map(|report| &report.content);
+        self.act_on_objects(out, |it, inside| it.cut(&queue, all(), inside));
+        self.objects.freeze(false);
         self.cuts += 1;
     }
 }

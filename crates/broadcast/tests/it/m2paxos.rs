@@ -195,6 +195,26 @@ fn members_that_take_objects_from_each_other_end() {
     assert_eq!(rounds(&Switches::broken(M2PaxosSwitch::YieldsObjects)), None);
 }
 
+/// Answers are as long as what is missing.
+#[test]
+fn others_are_asked_once_for_what_many_commands_wait_for() {
+    let mut group = Script::<M2Paxos>::new(3, &Switches::default());
+    group.propose(0, &[1]);
+    group.deliver_all();
+    let unknown = group.propose(0, &[1]);
+    group.lose(0, 2, unknown);
+    (0..9).for_each(|_| _ = group.propose(0, &[1]));
+    group.deliver_all();
+    assert_eq!((group.order(1).len(), group.order(2).len()), (11, 1));
+    let asked = |group: &mut Script<M2Paxos>, ms: u64| {
+        group.tick(2, ms);
+        group.kinds().iter().filter(|it| it.ends_with("Missing")).count()
+    };
+    assert_eq!(asked(&mut group, 20_000), 2, "each other member once");
+    group.deliver_all();
+    assert_eq!(group.order(2), group.order(1));
+}
+
 /// What is pending may be more than a message should have: commands go ahead of a promise then.
 #[test]
 fn a_promise_is_short_whatever_is_pending() {

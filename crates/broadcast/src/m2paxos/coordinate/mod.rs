@@ -214,11 +214,8 @@ impl M2Paxos {
             if is_tried && !is_granted {
                 continue;
             }
-            let is_decided = !entry.places.is_empty() || !entry.decided.is_empty();
-            if is_decided {
-                // Something before it may be missing here that nobody else speaks of.
-                let ended = self.progress.delivered().clone();
-                self.send_to_others(&Message::Missing { ended }, out);
+            if !entry.places.is_empty() || !entry.decided.is_empty() {
+                self.ask_all_for_ends(out);
             }
             let entry = &self.commands[&id];
             let helps = id.leader == self.me || self.keeps(M2PaxosSwitch::HelpsOthers);
@@ -232,6 +229,16 @@ impl M2Paxos {
                 self.begin_task(id, false, out);
                 self.fill_before(id, out);
             }
+        }
+    }
+
+    /// Something before a command may be missing here that nobody else speaks of. Answers are as long
+    /// as what is missing, so others are not asked for each command.
+    fn ask_all_for_ends(&mut self, out: &mut Effects) {
+        if self.asked_all.is_none_or(|asked| out.now - asked >= self.settings.retry_after) {
+            self.asked_all = Some(out.now);
+            let ended = self.progress.delivered().clone();
+            self.send_to_others(&Message::Missing { ended }, out);
         }
     }
 
