@@ -159,8 +159,8 @@ impl M2Paxos {
     }
 
     /// What this member has accepted at the places of all objects, or knows to be decided there,
-    /// since the last cut, in parts of bounded size, but for what others have said. What was decided
-    /// by the last cut is known to whoever makes the next one.
+    /// since the last cut, in parts of bounded size, but for what others have reported. What was
+    /// decided by the last cut is known to whoever makes the next one.
     pub(crate) fn frozen_parts<'a>(
         &self,
         reported: impl Iterator<Item = &'a FrozenPart>,

@@ -48,6 +48,7 @@ pub mod participant;
 pub(crate) mod state;
 mod switches;
 
+use muesli_broadcast::BroadcastChoice;
 use muesli_core::{
     Catalog, Isolation, NoService, NodeId, Protocol, Rejection, ServiceId, StalenessSupport, View,
 };
@@ -114,8 +115,18 @@ impl Protocol for Certified {
         false
     }
 
-    fn exchanges_members(_: &Switches) -> bool {
-        true
+    fn exchanges_members(switches: &Switches) -> bool {
+        match switches.broadcast {
+            BroadcastChoice::M2Paxos(_) => false,
+            BroadcastChoice::Pob(_)
+            | BroadcastChoice::Epaxos(_)
+            | BroadcastChoice::Generalized(_)
+            | BroadcastChoice::MultiPaxos(_)
+            | BroadcastChoice::BoundedByMultiPaxos(_)
+            | BroadcastChoice::BoundedByPob(_)
+            | BroadcastChoice::BoundedByEpaxos(_)
+            | BroadcastChoice::BoundedByGeneralized(_) => true,
+        }
     }
 
     fn is_for_all(_: &Message) -> bool {

@@ -1,8 +1,7 @@
 //! Which broadcast orders commits, who reads without it, and what tests can break.
 
-use muesli_broadcast::m2paxos_bounded::BoundedSwitches;
 use muesli_broadcast::multipaxos::PlacedLeader;
-use muesli_broadcast::{BroadcastChoice, MemberId, epaxos, generalized, pob};
+use muesli_broadcast::{BroadcastChoice, MemberId, epaxos, generalized, m2paxos, pob};
 use muesli_core::sabotage::{Broken, Sabotage, breakable};
 
 use super::message::objects::WholeObject;
@@ -29,7 +28,7 @@ breakable! {
         DecidesApart = "certification_decides_apart",
         /// A cut has what was committed when it was proposed. Broken: when it was delivered.
         CountsCutsFromProposal = "certification_counts_cuts_from_proposal",
-        /// Who may be stale reads at a cut, where commits have a partial order. Broken: at present.
+        /// Who may be stale reads at a cut. Broken: at present.
         ReadsAtCuts = "certification_reads_at_cuts",
         /// A session reads at no cut that lies before what it has seen.
         CutsFollowSessions = "certification_cuts_follow_sessions",
@@ -66,12 +65,7 @@ pub struct Switches {
 
 impl Switches {
     /// Ordered by this broadcast.
-    ///
-    /// # Panics
-    /// It does not order commands that touch everything.
     pub fn ordered_by(broadcast: BroadcastChoice) -> Switches {
-        let orders_everything = !matches!(broadcast, BroadcastChoice::M2Paxos(_));
-        assert!(orders_everything, "a commit may touch everything");
         Switches { broadcast, ..Switches::default() }
     }
 
@@ -96,12 +90,9 @@ impl Switches {
         Switches::ordered_by(BroadcastChoice::Generalized(leader))
     }
 
-    /// Ordered by M²Paxos, and by Multi-Paxos what touches everything, whose leader is placed at
-    /// the first site.
+    /// Ordered by M²Paxos.
     pub fn m2paxos() -> Switches {
-        let order = PlacedLeader(MemberId(0));
-        let acquiring = BoundedSwitches { order, ..BoundedSwitches::acquiring() };
-        Switches::ordered_by(BroadcastChoice::BoundedByMultiPaxos(acquiring))
+        Switches::ordered_by(BroadcastChoice::M2Paxos(m2paxos::Switches::default()))
     }
 
     /// Ordered by Multi-Paxos, whose leader is placed at the first site.
@@ -111,15 +102,24 @@ impl Switches {
         Switches { local_reads: LocalReads::InOneOrder, ..ordered }
     }
 
-    /// Whether readers that may be stale read at cuts. Where objects have owners a cut stops all
-    /// commits for as long as it takes to make it: there they are certified like others.
-    pub(super) fn has_cuts(&self) -> bool {
-        self.whole_object() == WholeObject::IsAnObject
+    /// Whether commands may touch everything.
+    pub(super) fn whole_object(&self) -> WholeObject {
+        match self.broadcast {
+            BroadcastChoice::M2Paxos(_)
+            | BroadcastChoice::BoundedByMultiPaxos(_)
+            | BroadcastChoice::BoundedByPob(_)
+            | BroadcastChoice::BoundedByEpaxos(_)
+            | BroadcastChoice::BoundedByGeneralized(_) => WholeObject::IsNone,
+            BroadcastChoice::Pob(_)
+            | BroadcastChoice::Epaxos(_)
+            | BroadcastChoice::Generalized(_)
+            | BroadcastChoice::MultiPaxos(_) => WholeObject::IsAnObject,
+        }
     }
 
-    /// How commands touch everything.
-    pub(super) fn whole_object(&self) -> WholeObject {
-        WholeObject::under(&self.broadcast)
+    /// Whether sites can propose cuts.
+    pub(super) fn has_cuts(&self) -> bool {
+        self.whole_object() == WholeObject::IsAnObject
     }
 
     pub(super) fn keeps(&self, switch: CertifiedSwitch) -> bool {

@@ -232,8 +232,8 @@ impl M2Paxos {
         }
     }
 
-    /// Something before a command may be missing here that nobody else speaks of. Answers are as long
-    /// as what is missing, so others are not asked for each command.
+    /// Something before a command may be missing here that nobody else speaks of. Answers are as
+    /// long as what is missing, so others are not asked for each command.
     fn ask_all_for_ends(&mut self, out: &mut Effects) {
         if self.asked_all.is_none_or(|asked| out.now - asked >= self.settings.retry_after) {
             self.asked_all = Some(out.now);

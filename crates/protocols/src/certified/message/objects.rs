@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use muesli_broadcast::{BroadcastChoice, Command, ObjectAccess, ObjectSet, TouchedObject};
+use muesli_broadcast::{Command, ObjectAccess, ObjectSet, TouchedObject};
 use muesli_core::parts::execution::{footprint, unknown};
 use muesli_core::procedure::Touched;
 use muesli_core::{Catalog, Index, KeyRange, Settings, SmallBytes, SpaceId, Stop};
@@ -24,11 +24,9 @@ const KEY_OBJECTS: u64 = 1 << 16;
 const RANGE_OBJECTS: u64 = 64;
 /// All keys together.
 const EVERYTHING: u64 = 1 << 48;
-/// A command that touches more objects than these touches everything, where that is an object: it
-/// waits for more by that, and costs members less.
+/// A command that touches more objects than these touches everything: that is one object, by which
+/// it waits for more, and it costs members less.
 const OBJECTS_MOST: usize = 128;
-/// The same where what touches everything stops all commits for a while.
-const OBJECTS_OWNED_MOST: usize = 2_048;
 /// So many objects of a command are gathered at most, some perhaps twice, where it reads ranges.
 const OBJECTS_GATHERED_MOST: usize = 1 << 20;
 /// Objects of ranges begin here.
@@ -139,63 +137,29 @@ impl GatheredObjects<'_> {
     }
 }
 
-/// How commands touch everything.
+/// Whether commands may touch everything. Where each object has an owner, they may not: all
+/// commands would be of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WholeObject {
-    /// It is an object, within which all others write.
+    /// They may.
     IsAnObject,
-    /// It is none, as objects have owners, and all commands would be of one: the broadcast is told
-    /// that a command touches everything, and orders it otherwise than others.
-    IsOrderedApart,
-}
-
-impl WholeObject {
-    /// How they do where this orders them.
-    pub fn under(broadcast: &BroadcastChoice) -> WholeObject {
-        match broadcast {
-            BroadcastChoice::M2Paxos(_)
-            | BroadcastChoice::BoundedByMultiPaxos(_)
-            | BroadcastChoice::BoundedByPob(_)
-            | BroadcastChoice::BoundedByEpaxos(_)
-            | BroadcastChoice::BoundedByGeneralized(_) => WholeObject::IsOrderedApart,
-            BroadcastChoice::Pob(_)
-            | BroadcastChoice::Epaxos(_)
-            | BroadcastChoice::Generalized(_)
-            | BroadcastChoice::MultiPaxos(_) => WholeObject::IsAnObject,
-        }
-    }
-
-    /// How many objects a command has at most that does not touch everything.
-    fn objects_most(self) -> usize {
-        match self {
-            WholeObject::IsAnObject => OBJECTS_MOST,
-            WholeObject::IsOrderedApart => OBJECTS_OWNED_MOST,
-        }
-    }
-
-    /// The objects of a command that touches everything.
-    fn everything(self) -> ObjectSet {
-        match self {
-            WholeObject::IsAnObject => {
-                let written = TouchedObject { number: EVERYTHING, access: ObjectAccess::Write };
-                ObjectSet::new(vec![written])
-            }
-            WholeObject::IsOrderedApart => ObjectSet::everything(),
-        }
-    }
+    /// They may not.
+    IsNone,
 }
 
 /// What a cut says: it is no commit, and nothing else is of these bytes.
 const CUT: &[u8] = b"cut";
 
 /// A command that is in the way of all others, and does nothing.
-pub fn cut(whole: WholeObject) -> Command {
-    Command { objects: Arc::new(whole.everything()), payload: SmallBytes::new(CUT) }
+pub fn cut() -> Command {
+    let everything = TouchedObject { number: EVERYTHING, access: ObjectAccess::Write };
+    let objects = Arc::new(ObjectSet::new(vec![everything]));
+    Command { objects, payload: SmallBytes::new(CUT) }
 }
 
 /// Whether a command is a cut.
-pub fn is_cut(command: &Command, whole: WholeObject) -> bool {
-    command.payload.as_slice() == CUT && *command.objects == whole.everything()
+pub fn is_cut(command: &Command) -> bool {
+    command.payload.as_slice() == CUT && command.objects == cut().objects
 }
 
 /// What a command touches.
@@ -204,14 +168,14 @@ pub fn is_cut(command: &Command, whole: WholeObject) -> bool {
 /// A procedure of it is not known, or what it touches is not.
 pub fn objects_of(
     command: &CertifiedCommand,
-    whole: WholeObject,
+    everything: WholeObject,
     (catalog, settings): (&Catalog, &Settings),
 ) -> Result<ObjectSet, Stop> {
     let mut all = GatheredObjects { catalog, objects: Vec::new() };
     command.reads.iter().for_each(|read| all.read(read.space, &read.key));
     for range in &command.ranges {
         if all.objects.len() > OBJECTS_GATHERED_MOST {
-            break; // It touches everything.
+            break;
         }
         all.read_range(&range.within);
     }
@@ -220,11 +184,23 @@ pub fn objects_of(
     for call in &command.calls {
         is_bounded &= all.call(call, settings)?;
     }
-    if !is_bounded || all.objects.len() > whole.objects_most() {
-        return Ok(whole.everything());
+    if all.objects.len() > OBJECTS_GATHERED_MOST && everything == WholeObject::IsNone {
+        let text = format!("a transaction touches more than {OBJECTS_GATHERED_MOST} objects");
+        return Err(Stop::Faulty(text));
     }
-    if whole == WholeObject::IsAnObject {
-        all.touch(EVERYTHING, ObjectAccess::WriteWithin);
+    match (everything, is_bounded) {
+        (WholeObject::IsAnObject, true) if all.objects.len() > OBJECTS_MOST => {
+            all.objects.clear();
+            all.touch(EVERYTHING, ObjectAccess::Write);
+        }
+        (WholeObject::IsAnObject, true) => all.touch(EVERYTHING, ObjectAccess::WriteWithin),
+        (WholeObject::IsAnObject, false) => all.touch(EVERYTHING, ObjectAccess::Write),
+        (WholeObject::IsNone, true) => {}
+        (WholeObject::IsNone, false) => {
+            let text = "under this protocol procedures declare which keys they write, and which \
+                        keys and ranges they read (`touches`)";
+            return Err(Stop::Faulty(text.to_owned()));
+        }
     }
     Ok(ObjectSet::new(all.objects))
 }
@@ -245,16 +221,11 @@ mod tests {
     fn a_cut_is_in_the_way_of_all_others_and_is_no_commit() {
         let objects = vec![TouchedObject { number: EVERYTHING, access: ObjectAccess::WriteWithin }];
         let objects = Arc::new(ObjectSet::new(objects));
-        for whole in [WholeObject::IsAnObject, WholeObject::IsOrderedApart] {
-            let cut = cut(whole);
-            let other = Command { objects: Arc::clone(&objects), ..cut.clone() };
-            assert!(is_cut(&cut, whole) && !is_cut(&other, whole));
-            assert!(cut.objects.conflicts_with(&other.objects));
-            assert!(cut.objects.conflicts_with(&cut.objects));
-            let commit =
-                <CertifiedCommand as muesli_core::Wire>::decode_all(cut.payload.as_slice());
-            assert!(commit.is_err(), "{commit:?}");
-        }
+        let other = Command { objects, ..cut() };
+        assert!(is_cut(&cut()) && !is_cut(&other) && cut().objects.conflicts_with(&other.objects));
+        assert!(cut().objects.conflicts_with(&cut().objects));
+        let commit = <CertifiedCommand as muesli_core::Wire>::decode_all(cut().payload.as_slice());
+        assert!(commit.is_err(), "{commit:?}");
     }
 
     #[test]
@@ -273,14 +244,12 @@ mod tests {
         let objects = |keys, everything| {
             objects_of(&command(keys), everything, (&catalog, &settings)).expect("keys alone")
         };
-        let (few, many) = (0..1, 1..3_000);
+        let (few, many) = (0..1, 1..1_000);
         let one = objects(few.clone(), WholeObject::IsAnObject);
         let all = objects(many.clone(), WholeObject::IsAnObject);
         assert!(all.len() == 1 && all.conflicts_with(&one));
-        let apart = WholeObject::IsOrderedApart;
-        assert!(objects(many, apart).is_everything());
-        let (one, others) = (objects(few, apart), objects(1..20, apart));
-        assert!(one.len() == 1 && others.len() > 15 && !one.conflicts_with(&others));
+        let owned = objects(many, WholeObject::IsNone);
+        assert!(owned.len() > 900 && !owned.conflicts_with(&objects(few, WholeObject::IsNone)));
     }
 
     #[test]

@@ -117,8 +117,8 @@ impl CertifiedSite {
         if let Some(reason) = refusal(command, cx.settings) {
             return Err((reason, None));
         }
-        let whole = self.switches.whole_object();
-        objects_of(command, whole, (cx.catalog, cx.settings))
+        let everything = self.switches.whole_object();
+        objects_of(command, everything, (cx.catalog, cx.settings))
             .map_err(|stop| (Abort::Rollback, Some(CallsEnd::from(stop))))
     }
 

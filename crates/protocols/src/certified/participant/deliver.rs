@@ -45,7 +45,6 @@ impl CertifiedSite {
         behind: &mut VecDeque<SiteEffect>,
         cx: &mut Context<'_>,
     ) -> Vec<DeliveredRequest> {
-        let whole = self.switches.whole_object();
         let most = cx.settings.parallel.at_most().max(1);
         let conflicts = |batch: &[DeliveredRequest], next: &DeliveredRequest| {
             let objects = &next.command.objects;
@@ -59,7 +58,7 @@ impl CertifiedSite {
                 EpochEffect::Log(_) => true,
                 EpochEffect::Deliver(next) => {
                     let mut all = batch.iter().chain([&*next]);
-                    !all.any(|it| is_cut(&it.command, whole)) && !conflicts(&batch, next)
+                    !all.any(|it| is_cut(&it.command)) && !conflicts(&batch, next)
                 }
                 _ => false,
             };
@@ -76,10 +75,9 @@ impl CertifiedSite {
     /// The place of these commands in the order has come.
     pub(super) fn deliver(&mut self, batch: Vec<DeliveredRequest>, cx: &mut Context<'_>) {
         assert!(!batch.is_empty(), "nothing is delivered");
-        let whole = self.switches.whole_object();
         let mut commands = Vec::with_capacity(batch.len());
         for DeliveredRequest { request, id, command, .. } in batch {
-            if is_cut(&command, whole) {
+            if is_cut(&command) {
                 assert!(commands.is_empty(), "a cut is decided together with others");
                 self.on_cut(request, id, cx);
                 continue;

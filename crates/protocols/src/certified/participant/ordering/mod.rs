@@ -137,8 +137,7 @@ impl CertifiedSite {
             return;
         }
         let mut out = Effects::at(cx.now());
-        let cut = cut(self.switches.whole_object());
-        let Some(request) = self.member(cx).propose(cut, &mut out) else { return };
+        let Some(request) = self.member(cx).propose(cut(), &mut out) else { return };
         self.cuts.propose(request, cx.now());
         self.perform(out, cx);
     }
@@ -186,7 +185,7 @@ impl CertifiedSite {
         for effect in out.effects {
             match effect {
                 EpochEffect::Deliver(DeliveredRequest { id, command, .. }) => {
-                    let command = match is_cut(&command, self.switches.whole_object()) {
+                    let command = match is_cut(&command) {
                         true => Some(UndecidedCommand::Cut),
                         false => decoded(&command).ok().map(UndecidedCommand::Commit),
                     };
