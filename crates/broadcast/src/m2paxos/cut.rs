@@ -38,16 +38,16 @@ pub(crate) struct FrozenPart {
     pub commands: Vec<NamedCommand>,
 }
 
-/// What members have said.
+/// What members have reported for a cut.
 #[derive(Debug, Default)]
-struct KnownPlaces {
+struct ReportedPlaces {
     /// By object and place, what is decided there, or was accepted in the latest epoch.
     places: BTreeMap<u64, BTreeMap<u64, (Option<ObjectEpoch>, Value)>>,
     /// Commands of which it is known what they say.
     named: BTreeSet<CommandId>,
 }
 
-impl KnownPlaces {
+impl ReportedPlaces {
     fn add(&mut self, part: &FrozenPart) {
         self.named.extend(part.commands.iter().map(|named| named.id));
         for it in &part.objects {
@@ -64,27 +64,28 @@ impl KnownPlaces {
         }
     }
 
-    /// Whether this changes nothing of what is known: something decided, or accepted in an epoch.
-    /// Who knows that a command is decided may not know what it says.
-    fn has(&self, object: u64, (slot, epoch): (u64, Option<ObjectEpoch>)) -> bool {
-        let known = self.places.get(&object).and_then(|places| places.get(&slot));
-        known.is_some_and(|(known, value)| {
-            let is_named = value.is_none_or(|id| self.named.contains(&id));
-            is_named && known.is_none_or(|known| epoch.is_some_and(|epoch| known >= epoch))
+    /// Whether something decided at a place, or accepted there in an epoch, adds nothing. Who knows
+    /// that a command is decided may not know what it says: it is to be `named`, too.
+    fn has(&self, at: ObjectSlot, epoch: Option<ObjectEpoch>, named: bool) -> bool {
+        let reported = self.places.get(&at.object).and_then(|places| places.get(&at.slot));
+        reported.is_some_and(|(reported, value)| {
+            let is_named = !named || value.is_none_or(|id| self.named.contains(&id));
+            let covers = |reported| epoch.is_some_and(|epoch| reported >= epoch);
+            is_named && reported.is_none_or(covers)
         })
     }
 }
 
 /// Parts, of which the last one grows.
 #[derive(Debug, Default)]
-struct PartsInMaking {
+struct PartsBuilder {
     all: Vec<FrozenPart>,
     last: FrozenPart,
     named: BTreeSet<CommandId>,
     bytes: usize,
 }
 
-impl PartsInMaking {
+impl PartsBuilder {
     /// An object in the part that grows.
     fn object(&mut self, object: u64, epoch: ObjectEpoch) -> &mut PromisedObject {
         let objects = &mut self.last.objects;
@@ -165,13 +166,15 @@ impl M2Paxos {
         &self,
         reported: impl Iterator<Item = &'a FrozenPart>,
     ) -> Vec<FrozenPart> {
-        let (mut parts, mut known) = (PartsInMaking::default(), KnownPlaces::default());
+        let (mut parts, mut known) = (PartsBuilder::default(), ReportedPlaces::default());
         reported.for_each(|part| known.add(part));
+        let named = self.keeps(M2PaxosSwitch::NamesForCuts);
         for (object, log) in &self.objects {
             let PromisedObject { mut votes, mut decided, .. } =
                 log.from(*object, log.cut + 1, log.promised);
-            votes.retain(|it| !known.has(*object, (it.slot, Some(it.epoch))));
-            decided.retain(|it| !known.has(*object, (it.slot, None)));
+            let at = |slot| ObjectSlot { object: *object, slot };
+            votes.retain(|it| !known.has(at(it.slot), Some(it.epoch), named));
+            decided.retain(|it| !known.has(at(it.slot), None, named));
             for vote in votes {
                 let it = parts.object(*object, log.promised);
                 it.votes.push(vote);
@@ -195,7 +198,7 @@ impl M2Paxos {
         parts: impl Iterator<Item = &'a FrozenPart>,
         out: &mut Effects,
     ) {
-        let mut known = KnownPlaces::default();
+        let mut known = ReportedPlaces::default();
         for part in parts {
             for named in &part.commands {
                 if self.names().id(named.id).is_ok() {

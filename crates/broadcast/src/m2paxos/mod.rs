@@ -140,7 +140,7 @@ impl M2Paxos {
         self.me
     }
 
-    /// When members are asked again that have not answered.
+    /// After this while members are asked again that have not answered.
     pub(crate) fn retry_after(&self) -> Nanos {
         self.settings.retry_after
     }

@@ -37,6 +37,9 @@ breakable! {
         PreparesGranted = "prepares_granted",
         /// Who waits for a cut promises and accepts nothing.
         FreezesForCuts = "freezes_for_cuts",
+        /// What a command says that is decided is reported for a cut by whoever knows it. Broken:
+        /// not where somebody else has reported the decision alone.
+        NamesForCuts = "names_for_cuts",
         /// What a member says after a cut is not taken by one that has not made it, nor the other
         /// way.
         KeepsCutsApart = "keeps_cuts_apart",

@@ -30,6 +30,8 @@ impl MemberReport {
 }
 
 /// Commands that touch everything and wait for the next cut, and what members have said for that.
+///
+/// Invariants: while no command waits there is nothing; whose report is complete has all its parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct ClosingCommands {
     queue: Vec<CommandId>,
@@ -66,6 +68,12 @@ impl ClosingCommands {
             parts.is_some_and(|parts| Some(parts.len()) == count)
         };
         members.iter().all(is_complete)
+    }
+
+    pub fn assert_invariants(&self) {
+        let is_idle = *self == ClosingCommands::default();
+        assert!(!self.queue.is_empty() || is_idle, "no command waits for a cut: {self:?}");
+        assert!(self.are_complete(&self.complete), "a part is missing: {self:?}");
     }
 
     /// Takes a part. True: all parts of its member are there.
@@ -133,9 +141,37 @@ impl<B: OrdersOwnership> M2PaxosBounded<B> {
         }
         // Nothing comes between those that were ordered up to here.
         let ClosingCommands { queue, reports, .. } = std::mem::take(&mut self.closing);
-        let all = || reports.values().flat_map(MemberReport::all).map(|report| &report.content);
-        self.act_on_objects(out, |it, inside| it.cut(&queue, all(), inside));
+        let all = reports.values().flat_map(MemberReport::all).map(|report| &report.content);
+        self.act_on_objects(out, |it, inside| it.cut(&queue, all, inside));
         self.objects.freeze(false);
         self.cuts += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::m2paxos::FrozenPart;
+
+    /// Others leave out what it says.
+    #[test]
+    fn a_part_stays_though_its_member_begins_anew() {
+        let member = MemberId(1);
+        let id = CommandId { leader: MemberId(0), sequence: 1 };
+        let part = |attempt, part, parts| {
+            let content = FrozenPart::default();
+            FrozenReport { id, member, attempt, part, parts, content }
+        };
+        let mut closing = ClosingCommands { queue: vec![id], ..ClosingCommands::default() };
+        assert!(!closing.take(part(1, 0, 2)));
+        assert!(closing.take(part(2, 0, 1)), "the second attempt has one part");
+        assert!(!closing.take(part(1, 1, 2)), "a part of an attempt that is over");
+        let attempts: Vec<u64> = closing.parts().map(|it| it.attempt).collect();
+        assert_eq!(attempts, [1, 2]);
+        // From a checkpoint they come in this order.
+        let mut restored = ClosingCommands { queue: vec![id], ..ClosingCommands::default() };
+        closing.parts().for_each(|it| _ = restored.take(it.clone()));
+        assert_eq!(restored, closing);
+        closing.assert_invariants();
     }
 }

@@ -328,5 +328,6 @@ impl<B: OrdersOwnership> Broadcast for M2PaxosBounded<B> {
     fn assert_invariants(&self) {
         self.objects.assert_invariants();
         self.order.assert_invariants();
+        self.closing.assert_invariants();
     }
 }

@@ -149,15 +149,21 @@ fn a_command_goes_to_where_the_fewest_objects_are_to_move() {
     assert!(group.order(2).contains(&again));
 }
 
+/// Of three members the first owns object 1, and the second one object 2.
+fn two_owners(switches: &Switches) -> Script<M2Paxos> {
+    let mut group = Script::new(3, switches);
+    for (at, object) in [(0, 1), (1, 2)] {
+        group.propose(at, &[object]);
+        group.deliver_all();
+    }
+    group
+}
+
 /// An object is not acquired again right after it has moved.
 #[test]
 fn an_object_that_has_moved_stays_where_it_is_for_a_while() {
     let run = |switches: &Switches| {
-        let mut group = Script::<M2Paxos>::new(3, switches);
-        for (at, object) in [(0, 1), (1, 2)] {
-            group.propose(at, &[object]);
-            group.deliver_all();
-        }
+        let mut group = two_owners(switches);
         let id = group.propose(1, &[1, 2]);
         (group, id)
     };
@@ -176,11 +182,7 @@ fn an_object_that_has_moved_stays_where_it_is_for_a_while() {
 #[test]
 fn members_that_take_objects_from_each_other_end() {
     let rounds = |switches: &Switches| {
-        let mut group = Script::<M2Paxos>::new(3, switches);
-        for (at, object) in [(0, 1), (1, 2)] {
-            group.propose(at, &[object]);
-            group.deliver_all();
-        }
+        let mut group = two_owners(switches);
         let id = group.propose(0, &[1, 2]);
         group.deliver_all();
         (0..2).for_each(|at| group.recover(at, id));

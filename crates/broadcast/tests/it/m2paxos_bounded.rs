@@ -160,7 +160,9 @@ fn groups_order_what_touches_everything_with_all_commands() {
 
 #[test]
 fn rules_of_cuts_that_are_broken_are_noticed() {
-    for switch in [M2PaxosSwitch::FreezesForCuts, M2PaxosSwitch::KeepsCutsApart] {
+    for switch in
+        [M2PaxosSwitch::FreezesForCuts, M2PaxosSwitch::KeepsCutsApart, M2PaxosSwitch::NamesForCuts]
+    {
         let seed = noticed(300, |seed| run_with_everything(seed, (3, 0), &broken(switch)));
         println!("{switch:?}: {seed:?}");
         assert!(seed.is_some(), "{switch:?}");

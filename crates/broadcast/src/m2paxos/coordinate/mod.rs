@@ -180,8 +180,12 @@ impl M2Paxos {
         if !is_early {
             self.tasks.attempt(id);
         }
-        let yields = attempts > 0 && self.keeps(M2PaxosSwitch::YieldsObjects);
-        let times = (u64::from(yields) * u64::from(self.me.0)) << (attempts.max(1) - 1).min(6);
+        let times = match attempts.checked_sub(1) {
+            Some(again) if self.keeps(M2PaxosSwitch::YieldsObjects) => {
+                u64::from(self.me.0) << again.min(6)
+            }
+            _ => 0,
+        };
         let longer = Nanos((self.settings.retry_after.0 / 4).saturating_mul(times));
         self.wait_until(id, until + longer);
     }
