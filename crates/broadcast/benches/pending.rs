@@ -18,7 +18,8 @@ use muesli_broadcast::m2paxos_bounded::{BoundedSwitches, M2PaxosBounded};
 use muesli_broadcast::multipaxos::{MultiPaxos, PlacedLeader};
 use muesli_broadcast::pob::{self, Pob};
 use muesli_broadcast::{
-    Broadcast, BroadcastEffect, BroadcastSettings, Command, EffectsOf, MemberId, ObjectSet,
+    BatchLimits, Batched, BatchedSwitches, Broadcast, BroadcastEffect, BroadcastSettings, Command,
+    EffectsOf, MemberId, ObjectSet,
 };
 use muesli_core::Nanos;
 use muesli_core::wire::Wire;
@@ -101,6 +102,7 @@ impl<B: Broadcast> Group<B> {
 
     /// Keeps so many commands under way.
     fn propose(&mut self) {
+        let before = self.proposed;
         while self.proposed < self.delivered + self.pending {
             let members = self.members.len();
             let at = self.proposed as usize % members;
@@ -110,6 +112,9 @@ impl<B: Broadcast> Group<B> {
             let command = Command { objects, payload: vec![7; 16].into() };
             self.proposed += 1;
             self.act(at, |it, out| _ = it.propose(command, out));
+        }
+        if self.proposed > before {
+            (0..self.members.len()).for_each(|at| self.act(at, |it, out| it.flush(out)));
         }
     }
 
@@ -183,9 +188,15 @@ fn row<B: Broadcast>(
     let bytes =
         group.bytes.unwrap_or(0) as f64 / (group.received - before).max(1) as f64 * received;
     println!(
-        "{name:<15} {members:>2} members {pending:>6} {kind:<12} {each:>7.1} us each, \
+        "{name:<18} {members:>2} members {pending:>6} {kind:<12} {each:>7.1} us each, \
          {received:>5.1} messages, {bytes:>7.0} bytes, {deliveries:>4.1} deliveries"
     );
+}
+
+/// The same where several commands of a member are ordered as one.
+fn batched_rows<B: Broadcast>(name: &str, switches: &B::Switches) {
+    let switches = BatchedSwitches::new(BatchLimits::default(), switches.clone());
+    rows::<Batched<B>>(name, &switches);
 }
 
 fn main() {
@@ -196,4 +207,8 @@ fn main() {
     rows::<M2Paxos>("m2paxos", &m2paxos::Switches::default());
     rows::<M2PaxosBounded<MultiPaxos>>("m2paxos-bounded", &BoundedSwitches::default());
     rows::<MultiPaxos>("multipaxos", &PlacedLeader(MemberId(0)));
+    batched_rows::<Pob>("batched-pob-fast", &pob::Switches::fast());
+    batched_rows::<Epaxos>("batched-epaxos", &epaxos::Switches::default());
+    batched_rows::<M2Paxos>("batched-m2paxos", &m2paxos::Switches::default());
+    batched_rows::<MultiPaxos>("batched-multipaxos", &PlacedLeader(MemberId(0)));
 }

@@ -66,10 +66,20 @@ pub trait Broadcast: Clone + Debug + Eq + 'static {
         false
     }
 
+    /// At which member a command would be decided now, as far as is known here: commands for which
+    /// this is the same may be ordered [as one](crate::Batched) as well as one by one. `None`: it
+    /// is better ordered by itself.
+    fn decided_at(&self, command: &Command) -> Option<MemberId> {
+        (!command.objects.is_everything()).then_some(MemberId(0))
+    }
+
     /// Takes a command of this member. It is delivered at last at all members that live, unless
     /// the effects say that it was given up. What touches everything it takes only if it
     /// [orders](Self::orders_everything) that.
     fn propose(&mut self, command: Command, out: &mut EffectsOf<Self>) -> CommandId;
+
+    /// Nothing more is proposed in this step: what waited for more may leave.
+    fn flush(&mut self, _out: &mut EffectsOf<Self>) {}
 
     /// The commands of this member that are neither delivered nor given up here, in the order in
     /// which they were proposed; after a replay, too: so whoever comes back finds out what it had

@@ -182,6 +182,12 @@ macro_rules! chosen {
                 }
             }
 
+            fn decided_at(&self, command: &Command) -> Option<MemberId> {
+                match self {
+                    $(ChosenBroadcast::$broadcast(it) => it.decided_at(command),)+
+                }
+            }
+
             fn proposed_command(&self, id: CommandId) -> Option<&Command> {
                 match self {
                     $(ChosenBroadcast::$broadcast(it) => it.proposed_command(id),)+

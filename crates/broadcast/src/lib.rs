@@ -27,9 +27,12 @@
 //! * [`m2paxos`]: M²Paxos. Whoever owns the objects of a command says where it is.
 //! * [`m2paxos_bounded`]: M²Paxos. Who comes to own objects is ordered by another broadcast.
 //!
+//! [`Batched`] is any of them whose members order several commands as one.
+//!
 //! [`ChosenBroadcast`] is whichever of them a [choice](BroadcastChoice) names. Over any of them
 //! members are exchanged, by [epochs].
 
+mod batched;
 mod broadcast;
 mod chosen;
 mod command;
@@ -51,6 +54,7 @@ mod progress;
 mod quorums;
 mod reports;
 
+pub use batched::{BatchLimits, BatchSwitch, Batched, BatchedSwitches};
 pub use broadcast::{Broadcast, BroadcastSettings, EffectsOf};
 pub use chosen::{BroadcastChoice, ChosenBroadcast, ChosenMessage, ChosenRecord};
 pub use command::{Command, CommandId, MemberId};

@@ -15,6 +15,7 @@
 
 mod failure;
 mod load;
+mod member;
 mod order;
 mod outcome;
 pub mod real;

@@ -1,6 +1,6 @@
 //! What is ordered, and how fast it is asked for.
 
-use muesli_broadcast::{BroadcastChoice, BroadcastSettings, Command, ObjectSet};
+use muesli_broadcast::{BatchLimits, BroadcastChoice, BroadcastSettings, Command, ObjectSet};
 use muesli_core::Nanos;
 use muesli_sim::random::Random;
 use thiserror::Error;
@@ -43,6 +43,10 @@ pub struct CommandPlan {
     pub broadcast: BroadcastChoice,
     /// What it orders.
     pub load: CommandLoad,
+    /// So many commands of a node are ordered as one at most (1: each by itself).
+    pub batch: usize,
+    /// So many of these are under way at once.
+    pub batches: usize,
     /// Whether what is to be sent to a member leaves in one packet, as far as it has gathered
     /// there; else each message is a packet.
     pub batching: bool,
@@ -75,6 +79,8 @@ impl Default for CommandPlan {
                 locality: 100.0,
                 complex: 0.0,
             },
+            batch: 1,
+            batches: BatchLimits::default().open,
             batching: true,
             cores: 4,
             retry_after: BroadcastSettings::default().retry_after,
@@ -128,6 +134,8 @@ pub const PARAMETERS: &[(&str, &str)] = &[
     ("locality", "share of simple commands on objects of their own node, in percent"),
     ("complex", "share of commands on two objects, one of them of another node, in percent"),
     ("objects", "objects of each node"),
+    ("batch", "commands of a node that are ordered as one at most; 1: each by itself"),
+    ("batches", "these that a node has under way at most"),
     ("batching", "whether messages to one member share packets: true or false"),
     ("cores", "cores of a node, in the simulator"),
     ("retry-ms", "what is not answered in so many milliseconds is said again"),
@@ -161,6 +169,8 @@ impl CommandPlan {
             "locality" => load.locality = number,
             "complex" => load.complex = number,
             "objects" => load.objects = number as u64,
+            "batch" => self.batch = number as usize,
+            "batches" => self.batches = number as usize,
             "cores" => self.cores = number as usize,
             "retry-ms" => self.retry_after = Nanos((number * 1e6) as u64),
             "most" => self.most = number as u64,
@@ -197,6 +207,8 @@ impl CommandPlan {
         within("limit", load.limit as u64, 1, 100_000)?;
         within("payload", load.payload as u64, 0, 65_536)?;
         within("objects", load.objects, 1, 100_000)?;
+        within("commands of a batch", self.batch as u64, 1, 10_000)?;
+        within("batches", self.batches as u64, 1, 1_000)?;
         within("cores", self.cores as u64, 1, 1_024)?;
         within("think time (ns)", load.think.0, 0, 60_000_000_000)?;
         within("most commands", self.most, 1, 100_000_000)?;
@@ -304,6 +316,7 @@ mod tests {
         };
         assert_eq!(changed("complex=50"), Ok(()));
         assert!(changed("complex=101").unwrap_err().contains("0 to 100 percent"));
+        assert!(changed("batch=0").unwrap_err().contains("1 to 10000"));
         assert!(changed("limit=0").unwrap_err().contains("1 to 100000"));
         assert!(changed("colour=1").unwrap_err().contains("locality, complex"));
         let alone = CommandPlan {

@@ -27,14 +27,14 @@ impl M2Paxos {
     /// Asks for objects, oneself first. A member asks for an object for one command at a time.
     pub(super) fn acquire(&mut self, id: CommandId, objects: &[u64], out: &mut Effects) {
         assert!(!objects.is_empty(), "{id} wants no object");
-        let is_busy = |it: &u64| self.objects.get(it).is_some_and(|log| log.wanted_for.is_some());
+        let is_busy = |it: &u64| self.objects.get(*it).is_some_and(|log| log.wanted_for.is_some());
         if objects.iter().any(is_busy) {
             // It goes on when these have come here.
             return self.wait_until(id, out.now + self.settings.retry_after);
         }
         let me = self.me;
         let foreign = objects.iter().filter(|it| {
-            self.objects.get(it).and_then(ObjectLog::owner).is_some_and(|owner| owner != me)
+            self.objects.get(**it).and_then(ObjectLog::owner).is_some_and(|owner| owner != me)
         });
         let held = foreign.map(|it| self.held_until(*it)).max().filter(|until| *until > out.now);
         if let Some(until) = held.filter(|_| self.keeps(M2PaxosSwitch::HoldsObjects)) {
@@ -82,7 +82,7 @@ impl M2Paxos {
         wanted.iter().for_each(|it| self.note_move(it.object, it.epoch, out.now));
         self.store(Record::Promised(epochs), out);
         let known = wanted.iter().map(|it| {
-            let log = self.objects.get(&it.object).expect("it was promised");
+            let log = self.objects.get(it.object).expect("it was promised");
             log.from(it.object, it.from, it.epoch)
         });
         known.collect()
@@ -121,7 +121,7 @@ impl M2Paxos {
             return out.send(from, Message::Refuse(beaten));
         }
         let count = |it: &WantedObject| {
-            self.objects.get(&it.object).map_or(0, |log| log.slots.range(it.from..).count())
+            self.objects.get(it.object).map_or(0, |log| log.slots.from(it.from).count())
         };
         if wanted.iter().map(count).sum::<usize>() > SHOWN_MOST {
             return; // It is far behind, and hears of that by reports.
@@ -153,7 +153,7 @@ impl M2Paxos {
         out: &mut Effects,
     ) {
         let Some(first) = objects.first().filter(|_| !self.is_frozen()) else { return };
-        let wanted_for = self.objects.get(&first.object).and_then(|log| log.wanted_for);
+        let wanted_for = self.objects.get(first.object).and_then(|log| log.wanted_for);
         let Some(id) = wanted_for else { return };
         let task = self.tasks.get(id).map(|task| &task.phase);
         let Some(TaskPhase::Acquiring(acquisition)) = task else { return };
@@ -183,7 +183,7 @@ impl M2Paxos {
         self.set_phase(id, TaskPhase::Waiting(out.now));
         // Beside others that were promised since, which are lost again.
         let is_mine =
-            |(_, it): &(usize, WantedObject)| self.objects[&it.object].promised == it.epoch;
+            |(_, it): &(usize, WantedObject)| self.objects[it.object].promised == it.epoch;
         let won: Vec<(usize, WantedObject)> =
             wanted.iter().copied().enumerate().filter(is_mine).collect();
         // Who promises answers what was asked for, in its order.
@@ -210,7 +210,7 @@ impl M2Paxos {
             let forces = self.keeps(M2PaxosSwitch::ForcesVotes);
             let log = self.object(it.object);
             let last = log.slots.iter().rev().find(|(_, slot)| slot.decided.is_some());
-            let last = last.map_or(0, |(slot, _)| *slot);
+            let last = last.map_or(0, |(slot, _)| slot);
             let last = latest.keys().last().copied().filter(|_| forces).unwrap_or(0).max(last);
             if last > log.decided + FILLED_MOST {
                 is_behind = true; // It catches up first, and does not own the object.
@@ -219,7 +219,7 @@ impl M2Paxos {
             log.owned = Some(it.epoch);
             log.next = last.max(log.decided) + 1;
             for slot in log.decided + 1..=last {
-                if log.slots.get(&slot).is_some_and(|it| it.decided.is_some()) {
+                if log.slots.get(slot).is_some_and(|it| it.decided.is_some()) {
                     continue;
                 }
                 let value = latest.get(&slot).and_then(|(_, value)| *value);

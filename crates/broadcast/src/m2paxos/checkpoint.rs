@@ -48,15 +48,15 @@ impl Checkpointed for M2Paxos {
         let delivered = self.progress.ranges().map(M2PaxosEntry::Delivered);
         let recorded = self.objects.iter().filter(|(_, log)| self.is_recorded(log));
         let objects = recorded.map(|(object, log)| M2PaxosEntry::Object {
-            object: *object,
+            object,
             promised: log.promised,
             cut: log.cut,
             decided: log.decided,
             last: log.last,
         });
         let slots = self.objects.iter().flat_map(|(object, log)| {
-            log.slots.iter().map(|(slot, it)| M2PaxosEntry::Slot {
-                place: ObjectSlot { object: *object, slot: *slot },
+            log.slots.iter().map(move |(slot, it)| M2PaxosEntry::Slot {
+                place: ObjectSlot { object, slot },
                 vote: it.vote,
                 decided: it.decided,
             })
@@ -115,17 +115,17 @@ impl M2Paxos {
     /// That nothing in the objects makes a member fail.
     fn judge_objects(&self) -> Result<(), CheckpointError> {
         let judge = OwnerJudge { names: self.names(), from: self.me };
-        for log in self.objects.values() {
+        for (_, log) in self.objects.iter() {
             judge.names.member(log.promised.member)?;
             holds(log.cut <= log.decided, "a cut beyond what is decided")?;
             holds(log.decided <= SLOT_MAX, "a place that cannot be")?;
-            let next = log.slots.get(&(log.decided + 1));
+            let next = log.slots.get(log.decided + 1);
             holds(next.is_none_or(|it| it.decided.is_none()), "an object is decided further")?;
             log.last.map_or(Ok(()), |id| judge.names.id(id))?;
-            for (slot, state) in &log.slots {
-                judge.slot(*slot)?;
+            for (slot, state) in log.slots.iter() {
+                judge.slot(slot)?;
                 let is_decided = state.decided.is_some();
-                holds(*slot > log.decided || is_decided, "a place that is not decided")?;
+                holds(slot > log.decided || is_decided, "a place that is not decided")?;
                 if let Some((epoch, value)) = state.vote {
                     judge.epoch(epoch)?;
                     holds(epoch <= log.promised, "it was accepted beyond the promise")?;
@@ -164,18 +164,18 @@ impl M2Paxos {
                 self.suspected.add(id, suspected);
             }
         }
-        for (object, log) in &mut self.objects {
+        for (object, log) in self.objects.iter_mut() {
             log.next = log.decided + 1;
-            for (slot, state) in &log.slots {
+            for (slot, state) in log.slots.iter() {
                 let Some(id) = state.decided.flatten() else { continue };
                 let entry = self.commands.get_mut(&id).expect("judged before");
-                entry.decided.insert(ObjectSlot { object: *object, slot: *slot });
-                if *slot > log.decided || entry.places.contains_key(object) {
+                entry.decided.insert(ObjectSlot { object, slot });
+                if slot > log.decided || entry.places.contains_key(&object) {
                     continue;
                 }
-                entry.places.insert(*object, *slot);
+                entry.places.insert(object, slot);
                 if !self.progress.is_delivered(id) {
-                    log.waiting.insert(*slot, id);
+                    log.waiting.insert(slot, id);
                 }
             }
         }

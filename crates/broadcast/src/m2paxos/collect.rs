@@ -3,6 +3,7 @@
 use muesli_core::Nanos;
 
 use super::message::{FilledSlot, Message, NamedCommand, ObjectSlot, Record};
+use super::object::SlotState;
 use super::{Effects, M2Paxos, M2PaxosSwitch};
 use crate::command::CommandId;
 use crate::progress::DeliveryProgress;
@@ -34,8 +35,8 @@ impl DeliveryReports for M2Paxos {
     fn show_end(&self, id: CommandId) -> Option<Message> {
         let command = self.named(id)?;
         let slots = self.commands[&id].decided.iter().map(|place| {
-            let slots = &self.objects[&place.object].slots;
-            let before = slots.range(..place.slot).rev();
+            let slots = &self.objects[place.object].slots;
+            let before = slots.before(place.slot);
             let nothing = before.take_while(|(_, slot)| slot.decided == Some(None));
             let nothing_before = nothing.take(NOTHING_MOST as usize).count() as u64;
             FilledSlot { object: place.object, slot: place.slot, nothing_before }
@@ -72,8 +73,13 @@ impl M2Paxos {
             self.open.forget(first, last);
             for id in gone {
                 let entry = self.commands.remove(&id).expect("found above");
-                for place in entry.decided {
-                    self.forget(place);
+                let is_first = |it: &ObjectSlot| entry.places.get(&it.object) == Some(&it.slot);
+                let forgets = !self.keeps(M2PaxosSwitch::KeepsRepetitions);
+                for place in &entry.decided {
+                    match is_first(place) || forgets {
+                        true => self.forget(*place),
+                        false => self.forget_repetition(*place),
+                    }
                 }
             }
         }
@@ -81,23 +87,24 @@ impl M2Paxos {
         self.progress.collect(upto);
     }
 
-    /// Forgets a place, and those right before it at which nothing is. A place beyond what is
-    /// decided is a repetition of what was delivered: it holds nothing from now on.
+    /// Forgets where a command is, and the places right before it at which nothing is: who has
+    /// delivered it knows all of them.
     fn forget(&mut self, place: ObjectSlot) {
-        let Some(log) = self.objects.get_mut(&place.object) else { return };
-        if place.slot > log.decided {
-            let slot = log.slots.entry(place.slot).or_default();
-            slot.decided = Some(None);
-            return;
-        }
-        log.slots.remove(&place.slot);
+        let Some(log) = self.objects.get_mut(place.object) else { return };
+        log.slots.remove(place.slot);
         loop {
-            let Some((slot, before)) = log.slots.range(..place.slot).next_back() else { return };
+            let Some((slot, before)) = log.slots.before(place.slot).next() else { return };
             if before.decided != Some(None) {
                 return;
             }
-            let slot = *slot;
-            log.slots.remove(&slot);
+            log.slots.remove(slot);
         }
+    }
+
+    /// A command is at a further place, which nobody needs for its delivery: some members may not
+    /// know of it. It holds nothing from now on.
+    fn forget_repetition(&mut self, place: ObjectSlot) {
+        let Some(log) = self.objects.get_mut(place.object) else { return };
+        log.slots.or_insert_with(place.slot, SlotState::default).decided = Some(None);
     }
 }

@@ -129,7 +129,7 @@ impl M2Paxos {
 
     /// In which epoch an object is promised.
     pub(super) fn promised(&self, object: u64) -> ObjectEpoch {
-        self.objects.get(&object).map_or(ObjectEpoch::default(), |log| log.promised)
+        self.objects.get(object).map_or(ObjectEpoch::default(), |log| log.promised)
     }
 
     /// The command for which a cut was made last.
@@ -169,19 +169,19 @@ impl M2Paxos {
         let (mut parts, mut known) = (PartsBuilder::default(), ReportedPlaces::default());
         reported.for_each(|part| known.add(part));
         let named = self.keeps(M2PaxosSwitch::NamesForCuts);
-        for (object, log) in &self.objects {
+        for (object, log) in self.objects.iter() {
             let PromisedObject { mut votes, mut decided, .. } =
-                log.from(*object, log.cut + 1, log.promised);
-            let at = |slot| ObjectSlot { object: *object, slot };
+                log.from(object, log.cut + 1, log.promised);
+            let at = |slot| ObjectSlot { object, slot };
             votes.retain(|it| !known.has(at(it.slot), Some(it.epoch), named));
             decided.retain(|it| !known.has(at(it.slot), None, named));
             for vote in votes {
-                let it = parts.object(*object, log.promised);
+                let it = parts.object(object, log.promised);
                 it.votes.push(vote);
                 parts.add(encoded_bytes(&vote), vote.value.and_then(|id| self.named(id)));
             }
             for decided in decided {
-                let it = parts.object(*object, log.promised);
+                let it = parts.object(object, log.promised);
                 it.decided.push(decided);
                 parts.add(encoded_bytes(&decided), decided.value.and_then(|id| self.named(id)));
             }
@@ -210,7 +210,7 @@ impl M2Paxos {
         for (object, places) in known.places {
             self.decide_places(object, places.into_iter().map(|(at, (_, value))| (at, value)), out);
         }
-        self.objects.values_mut().for_each(|log| log.cut = log.decided);
+        self.objects.iter_mut().for_each(|(_, log)| log.cut = log.decided);
         ids.iter().for_each(|id| self.deliver_everything(*id, out));
     }
 
@@ -221,7 +221,7 @@ impl M2Paxos {
         places: impl Iterator<Item = (u64, Value)>,
         out: &mut Effects,
     ) {
-        let mut last = self.objects.get(&object).map_or(0, |log| log.decided);
+        let mut last = self.objects.get(object).map_or(0, |log| log.decided);
         for (slot, value) in places {
             let between = last + 1..slot.min(last.saturating_add(FILLED_MOST));
             for slot in between {
@@ -239,10 +239,10 @@ impl M2Paxos {
     }
 
     fn deliver_everything(&mut self, id: CommandId, out: &mut Effects) {
-        let mut predecessors: IdSet = self.objects.values().filter_map(|log| log.last).collect();
+        let mut predecessors: IdSet = self.objects.iter().filter_map(|(_, log)| log.last).collect();
         predecessors.extend(&self.everything.into_iter().collect());
         self.progress.remove_collected(&mut predecessors);
-        for log in self.objects.values_mut() {
+        for (_, log) in self.objects.iter_mut() {
             log.last = Some(id);
         }
         self.everything = Some(id);

@@ -30,8 +30,8 @@ impl M2Paxos {
     /// The commands right before one at each of its objects.
     fn right_before(&self, id: CommandId) -> impl Iterator<Item = CommandId> + '_ {
         self.commands[&id].places.iter().filter_map(|(object, slot)| {
-            let waiting = &self.objects[object].waiting;
-            waiting.range(..slot).next_back().map(|(_, before)| *before)
+            let waiting = &self.objects[*object].waiting;
+            waiting.before(*slot).next().map(|(_, before)| *before)
         })
     }
 
@@ -77,8 +77,8 @@ impl M2Paxos {
         let places = entry.places.clone();
         let mut predecessors = IdSet::new();
         for (object, slot) in &places {
-            let log = self.objects.get_mut(object).expect("a place is of an object");
-            log.waiting.remove(slot);
+            let log = self.objects.get_mut(*object).expect("a place is of an object");
+            log.waiting.remove(*slot);
             if let Some(last) = log.last.replace(id) {
                 predecessors.insert(last);
             }

@@ -263,7 +263,7 @@ impl M2Paxos {
         let attempts = self.commands.get(&id).map_or(0, |entry| entry.attempts);
         let mut owned: BTreeMap<MemberId, usize> = BTreeMap::new();
         for object in self.objects_of(id).into_iter().filter(|_| attempts == 0) {
-            if let Some(owner) = self.objects.get(&object).and_then(ObjectLog::owner) {
+            if let Some(owner) = self.objects.get(object).and_then(ObjectLog::owner) {
                 *owned.entry(owner).or_default() += 1;
             }
         }
@@ -359,7 +359,7 @@ impl M2Paxos {
             all.iter().flat_map(|it| &grants.open[it].objects).copied().collect();
         let needed: Vec<u64> = objects.into_iter().filter(|it| !self.owns(*it)).collect();
         let epoch = ObjectEpoch { round: index, member: self.me };
-        let known = |it: &u64| self.objects.get(it);
+        let known = |it: &u64| self.objects.get(*it);
         let promised = needed.iter().filter_map(known).any(|log| log.promised > epoch);
         let is_wanted = needed.iter().filter_map(known).any(|log| log.wanted_for.is_some());
         let is_acquiring =

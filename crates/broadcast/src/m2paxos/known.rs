@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::Nanos;
 
 use super::message::{Message, NamedCommand, ObjectSlot, Record};
-use super::object::ObjectLog;
+use super::object::ObjectLogs;
 use super::{Effects, M2Paxos};
 use crate::command::{Command, CommandId, MemberId};
 
@@ -46,17 +46,12 @@ impl OrderedCommand {
         self.decided.range(first..).next().is_some_and(|it| it.object == object)
     }
 
-    pub fn assert_invariants(
-        &self,
-        id: CommandId,
-        objects: &BTreeMap<u64, ObjectLog>,
-        is_delivered: bool,
-    ) {
+    pub fn assert_invariants(&self, id: CommandId, objects: &ObjectLogs, is_delivered: bool) {
         for (object, slot) in &self.places {
             let place = ObjectSlot { object: *object, slot: *slot };
             assert!(self.decided.contains(&place), "{id} is at {place:?}, which is not decided");
-            let log = objects.get(object).expect("a place is of an object");
-            let waits = log.waiting.get(slot) == Some(&id);
+            let log = objects.get(*object).expect("a place is of an object");
+            let waits = log.waiting.get(*slot) == Some(&id);
             assert_eq!(waits, !is_delivered, "{id} at {place:?} of {log:?}");
         }
         let waits = self.awaits.is_some();

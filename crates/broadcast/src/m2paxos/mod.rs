@@ -71,7 +71,7 @@ use grants::OwnershipGrants;
 pub(crate) use grants::WantedGrant;
 use known::OrderedCommand;
 use message::{AskedSlot, Message, NamedCommand, ObjectSlot, Record};
-use object::{ObjectLog, Value};
+use object::{ObjectLog, ObjectLogs, Value};
 pub use switches::{M2PaxosSwitch, Switches};
 
 /// What this broadcast wants done.
@@ -86,7 +86,7 @@ pub struct M2Paxos {
     switches: Switches,
     /// What this member itself proposed.
     own: OwnCommands,
-    objects: BTreeMap<u64, ObjectLog>,
+    objects: ObjectLogs,
     /// Commands that not all members have delivered.
     commands: BTreeMap<CommandId, OrderedCommand>,
     /// Commands that this member is to bring to their places.
@@ -119,9 +119,9 @@ impl M2Paxos {
     /// All places of which it knows what is decided there.
     pub fn decided(&self) -> impl Iterator<Item = (ObjectSlot, Option<CommandId>)> + '_ {
         self.objects.iter().flat_map(|(object, log)| {
-            log.slots.iter().filter_map(|(slot, it)| {
-                Some((ObjectSlot { object: *object, slot: *slot }, it.decided?))
-            })
+            log.slots
+                .iter()
+                .filter_map(move |(slot, it)| Some((ObjectSlot { object, slot }, it.decided?)))
         })
     }
 
@@ -187,12 +187,12 @@ impl M2Paxos {
 
     /// Whether this member owns an object.
     fn owns(&self, object: u64) -> bool {
-        self.objects.get(&object).is_some_and(ObjectLog::is_owned)
+        self.objects.get(object).is_some_and(ObjectLog::is_owned)
     }
 
     fn object(&mut self, object: u64) -> &mut ObjectLog {
-        let new = self.new_object();
-        self.objects.entry(object).or_insert(new)
+        let last = self.everything;
+        self.objects.or_insert_with(object, || ObjectLog { last, ..ObjectLog::default() })
     }
 
     /// A while that is longer for members that come later after a command's proposer, and each
@@ -256,7 +256,7 @@ impl Broadcast for M2Paxos {
             settings: settings.clone(),
             switches: switches.clone(),
             own: OwnCommands::new(me),
-            objects: BTreeMap::new(),
+            objects: ObjectLogs::new(),
             commands: BTreeMap::new(),
             tasks: CommandTasks::new(settings.retry_after),
             open: OpenAccepts::new(),
@@ -283,6 +283,17 @@ impl Broadcast for M2Paxos {
 
     fn orders_everything(&self) -> bool {
         self.switches.one_log.is_some() || self.grants.is_some()
+    }
+
+    /// At who owns all of its objects. Under grants a command of several objects needs one.
+    fn decided_at(&self, command: &Command) -> Option<MemberId> {
+        if self.is_granted() || command.objects.is_everything() {
+            return None;
+        }
+        let owner = |object: u64| self.objects.get(object).and_then(ObjectLog::owner);
+        let mut owners = self.numbers(command).map(|it| owner(it).or(self.switches.one_log));
+        let first = owners.next()??;
+        owners.all(|it| it == Some(first)).then_some(first)
     }
 
     members_alike!();
@@ -331,8 +342,8 @@ impl Broadcast for M2Paxos {
     }
 
     fn assert_invariants(&self) {
-        for (object, log) in &self.objects {
-            log.assert_invariants(*object);
+        for (object, log) in self.objects.iter() {
+            log.assert_invariants(object);
         }
         for (id, command) in &self.commands {
             assert!(!self.progress.is_collected(*id), "{id} was forgotten");
@@ -346,7 +357,7 @@ impl Broadcast for M2Paxos {
         self.tasks.assert_invariants(&self.commands);
         let open = self.commands.iter().filter(|(id, _)| !self.progress.is_delivered(**id));
         self.suspected.assert_are(open.map(|(id, entry)| (entry.suspected, *id)));
-        for (object, log) in &self.objects {
+        for (object, log) in self.objects.iter() {
             let task = log.wanted_for.map(|id| &self.tasks.get(id).expect("a task").phase);
             let asks = |phase: &TaskPhase| matches!(phase, TaskPhase::Acquiring(_));
             assert!(task.is_none_or(asks), "{object} is wanted, and nobody asks: {task:?}");

@@ -43,6 +43,9 @@ breakable! {
         /// What a member says after a cut is not taken by one that has not made it, nor the other
         /// way.
         KeepsCutsApart = "keeps_cuts_apart",
+        /// A further place of a command that all have delivered is shown as nothing to who does not
+        /// know of it. Broken: it is forgotten, like the first one.
+        KeepsRepetitions = "keeps_repetitions",
         /// Commands are forgotten that each member has said it has delivered.
         CollectsDelivered = "collects_delivered_places",
     }

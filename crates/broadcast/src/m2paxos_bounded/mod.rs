@@ -258,6 +258,10 @@ impl<B: OrdersOwnership> Broadcast for M2PaxosBounded<B> {
         true
     }
 
+    fn decided_at(&self, command: &Command) -> Option<MemberId> {
+        self.objects.decided_at(command)
+    }
+
     fn proposed(&self) -> impl Iterator<Item = (CommandId, &Command)> {
         self.objects.proposed()
     }

@@ -72,6 +72,10 @@ impl Broadcast for MultiPaxos {
         true
     }
 
+    fn decided_at(&self, command: &Command) -> Option<MemberId> {
+        self.log.decided_at(command)
+    }
+
     fn proposed(&self) -> impl Iterator<Item = (CommandId, &Command)> {
         self.log.proposed()
     }

@@ -12,6 +12,9 @@ use crate::order::disorder;
 
 /// A broadcast, and what of it all members must agree on beside the order.
 pub trait Subject: Broadcast<Message: Hash, Record: Hash> + Hash {
+    /// Whether commands may wait before they are written down.
+    const WAITS: bool = false;
+
     /// What two members know of a command that cannot both be.
     fn contradiction(members: &[&Self], ids: &BTreeMap<CommandId, Command>) -> Option<String>;
 

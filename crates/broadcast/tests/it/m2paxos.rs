@@ -217,6 +217,45 @@ fn others_are_asked_once_for_what_many_commands_wait_for() {
     assert_eq!(group.order(2), group.order(1));
 }
 
+/// A command was decided at a second place as well, which one member does not know of when all have
+/// delivered it and forget it. Who acquires the object puts nothing else there.
+#[test]
+fn a_second_place_of_what_is_forgotten_holds_nothing_else() {
+    let violation = |switches: &Switches| {
+        let mut group = Script::<M2Paxos>::new(3, switches);
+        let twice = group.propose(1, &[1]);
+        group.deliver_all();
+        let again = ObjectSlot { object: 1, slot: 2 };
+        let decide = Message::Decide { value: Some(twice), slots: vec![again] };
+        (0..2).for_each(|to| group.receive(2, to, decide.clone()));
+        for ms in (100..2_000).step_by(100) {
+            (0..3).for_each(|at| group.tick(at, ms));
+            group.deliver_all();
+        }
+        assert!(group.members.iter().all(|it| it.known() == 0), "all have forgotten it");
+        // Who owns the object is dead, and then who comes to own it.
+        let mut times = (2_000..20_000).step_by(100);
+        for (at, dead) in [(2, 1), (0, 2)] {
+            let next = group.propose(at, &[1]);
+            while !group.order(at).contains(&next) {
+                group.deliver_all_but(dead);
+                let ms = times.next().expect("it is delivered in time");
+                (0..3).filter(|at| *at != dead).for_each(|at| group.tick(at, ms));
+            }
+            group.lose_all_to(dead);
+        }
+        // All live.
+        while (0..3).any(|at| group.order(at).len() < 3) {
+            let ms = times.next().expect("everything is delivered in time");
+            (0..3).for_each(|at| group.tick(at, ms));
+            group.deliver_all();
+        }
+        group.violation()
+    };
+    assert_eq!(violation(&Switches::default()), None);
+    assert!(violation(&Switches::broken(M2PaxosSwitch::KeepsRepetitions)).is_some());
+}
+
 /// What is pending may be more than a message should have: commands go ahead of a promise then.
 #[test]
 fn a_promise_is_short_whatever_is_pending() {

@@ -1,5 +1,6 @@
 //! Broadcasts in small groups whose every interleaving is tried, and in larger ones among faults.
 
+mod batched;
 mod catch_up;
 mod checkpoint;
 mod contention;

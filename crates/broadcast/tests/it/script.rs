@@ -30,6 +30,7 @@ impl<B: Subject> Script<B> {
     fn act(&mut self, at: u16, act: impl FnOnce(&mut B, &mut EffectsOf<B>)) {
         let mut out = EffectsOf::<B>::at(self.now);
         act(&mut self.members[usize::from(at)], &mut out);
+        self.members[usize::from(at)].flush(&mut out);
         let made = made::<B>(out);
         self.orders[usize::from(at)].extend(made.delivered);
         self.on_their_way.extend(made.sent.into_iter().map(|(to, it)| (at, to.0, it)));
@@ -37,12 +38,18 @@ impl<B: Subject> Script<B> {
 
     /// A member proposes a command that writes these objects.
     pub fn propose(&mut self, at: u16, objects: &[u64]) -> CommandId {
-        let command = command("", objects);
-        let mut id = None;
-        self.act(at, |it, out| id = Some(it.propose(command.clone(), out)));
-        let id = id.expect("proposed");
-        self.commands.insert(id, command);
-        id
+        self.propose_all(at, &[objects])[0]
+    }
+
+    /// A member proposes commands in one step, each of which writes these objects.
+    pub fn propose_all(&mut self, at: u16, all: &[&[u64]]) -> Vec<CommandId> {
+        let commands: Vec<Command> = all.iter().map(|objects| command("", objects)).collect();
+        let mut ids = Vec::new();
+        self.act(at, |it, out| {
+            ids.extend(commands.iter().map(|command| it.propose(command.clone(), out)));
+        });
+        self.commands.extend(ids.iter().copied().zip(commands));
+        ids
     }
 
     pub fn recover(&mut self, at: u16, id: CommandId) {
@@ -94,15 +101,21 @@ impl<B: Subject> Script<B> {
         self.on_their_way.iter().position(|it| (it.0, it.1) == (from, to) && is_about(&it.2))
     }
 
-    fn receive(&mut self, from: u16, to: u16, message: B::Message) {
+    /// A message arrives that a test has made.
+    pub fn receive(&mut self, from: u16, to: u16, message: B::Message) {
         self.act(to, |it, out| it.receive(MemberId(from), message, out));
+    }
+
+    /// What was sent first arrives.
+    pub fn deliver_next(&mut self) {
+        let (from, to, message) = self.on_their_way.remove(0);
+        self.receive(from, to, message);
     }
 
     /// Everything arrives, in the order in which it was sent.
     pub fn deliver_all(&mut self) {
         while !self.on_their_way.is_empty() {
-            let (from, to, message) = self.on_their_way.remove(0);
-            self.receive(from, to, message);
+            self.deliver_next();
         }
     }
 
@@ -136,6 +149,11 @@ impl<B: Subject> Script<B> {
     /// What was sent last.
     pub fn last_message(&self) -> String {
         self.on_their_way.last().map(|it| format!("{:?}", it.2)).unwrap_or_default()
+    }
+
+    /// All messages to a member are lost.
+    pub fn lose_all_to(&mut self, member: u16) {
+        self.on_their_way.retain(|(_, to, _)| *to != member);
     }
 
     /// All messages of a kind on a link are lost; how many.

@@ -181,6 +181,7 @@ impl<B: Subject> Run<B> {
     fn act(&mut self, at: usize, act: impl FnOnce(&mut B, &mut EffectsOf<B>)) {
         let mut out = EffectsOf::<B>::at(self.now);
         act(&mut self.members[at], &mut out);
+        self.members[at].flush(&mut out);
         self.perform(at, out);
         let is_known = |it: &((usize, CommandId), IdSet)| self.commands.contains_key(&it.0.1);
         if self.unjudged.iter().all(is_known) {
@@ -259,7 +260,23 @@ impl<B: Subject> Run<B> {
         let ids = self.orders[at].iter().map(|id| (at, *id));
         self.unjudged.extend(ids.zip(again.predecessors));
         self.judge_named();
+        if B::WAITS {
+            self.lose_waiting(at);
+        }
         self.assert_proposed(at);
+    }
+
+    /// What waited when a member crashed, it has not proposed.
+    fn lose_waiting(&mut self, at: usize) {
+        let (member, order) = (&self.members[at], &self.orders[at]);
+        let is_known = |id: CommandId| {
+            let is_over = self.given_up.contains(&id) || order.contains(&id);
+            is_over || member.proposed_command(id).is_some()
+        };
+        let all = self.own[at].keys().copied();
+        let lost: Vec<CommandId> = all.filter(|id| !is_known(*id)).collect();
+        self.own[at].retain(|id, _| !lost.contains(id));
+        self.unsure.extend(lost);
     }
 
     /// A member writes a checkpoint, now and then. What it says when it has that back is the same.
@@ -333,7 +350,7 @@ impl<B: Subject> Run<B> {
         let (mut id, records) = (None, self.disks[at].len());
         self.act(at, |it, out| id = Some(it.propose(command.clone(), out)));
         let id = id.expect("proposed");
-        if self.disks[at].len() > records {
+        if self.disks[at].len() > records || B::WAITS {
             self.own[at].insert(id, command.clone());
         }
         self.commands.insert(id, command);

@@ -89,6 +89,13 @@ struct CommandOptions {
     /// Share of commands on two objects, one of their own node and one of another, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     complex: f64,
+    /// Commands of a node that are ordered as one at most, where they come while others are under
+    /// way; 1: each by itself
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batch: usize,
+    /// These that a node has under way at most
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    batches: usize,
     /// Whether all that waits for a member leaves in one packet: on or off; off in the simulator
     /// alone
     #[arg(long, value_name = "ON|OFF", default_value = "on", value_parser = ["on", "off"])]
@@ -136,6 +143,8 @@ struct CommandResult {
     objects: u64,
     locality: f64,
     complex: f64,
+    batch: usize,
+    batches: usize,
     batching: bool,
     cores: Option<usize>,
     seed: u64,
@@ -247,6 +256,8 @@ impl CommandOptions {
                 locality: self.locality,
                 complex: self.complex,
             },
+            batch: self.batch,
+            batches: self.batches,
             batching: self.batching == "on",
             cores: self.cores,
             retry_after: match (self.retry, far) {
@@ -317,6 +328,8 @@ impl CommandOptions {
             objects: self.objects,
             locality: self.locality,
             complex: self.complex,
+            batch: plan.batch,
+            batches: plan.batches,
             batching: plan.batching,
             cores: (self.driver == CommandDriver::Sim).then_some(self.cores),
             seed: self.seed,

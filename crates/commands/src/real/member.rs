@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use mio::{Events, Interest, Poll, Token};
 use muesli_broadcast::{
-    Broadcast, BroadcastEffect, BroadcastEffects, ChosenBroadcast, ChosenMessage, ChosenRecord,
-    Command, CommandId, DeliveredCommand, MemberId,
+    BroadcastEffect, ChosenMessage, Command, CommandId, DeliveredCommand, MemberId,
 };
 use muesli_core::Nanos;
 use muesli_sim::random::{Random, Seed};
@@ -17,6 +16,7 @@ use super::link::MemberLink;
 use super::{SharedRun, phase};
 use crate::failure::RunError;
 use crate::load::CommandPlan;
+use crate::member::{Effects, OrderingMember};
 
 /// Members look at the time so often.
 const TICK_EVERY: Nanos = Nanos::from_millis(5);
@@ -42,7 +42,7 @@ pub(super) struct MemberThread<'a> {
     plan: &'a CommandPlan,
     me: MemberId,
     shared: &'a SharedRun,
-    member: ChosenBroadcast,
+    member: OrderingMember,
     links: Vec<Option<MemberLink>>,
     poll: Poll,
     /// When each client issues its next command.
@@ -55,8 +55,6 @@ pub(super) struct MemberThread<'a> {
     random: Random,
     result: MemberResult,
 }
-
-type Effects = BroadcastEffects<ChosenMessage, ChosenRecord>;
 
 impl<'a> MemberThread<'a> {
     pub fn new(
@@ -71,12 +69,12 @@ impl<'a> MemberThread<'a> {
             let interest = Interest::READABLE | Interest::WRITABLE;
             poll.registry().register(&mut link.stream, Token(place), interest)?;
         }
-        let (id, settings) = (MemberId(me as u16), plan.settings());
+        let id = MemberId(me as u16);
         Ok(MemberThread {
             plan,
             me: id,
             shared,
-            member: ChosenBroadcast::new(id, plan.load.nodes, &settings, &plan.broadcast),
+            member: OrderingMember::new(id, plan),
             links,
             poll,
             clients: BinaryHeap::new(),
@@ -118,6 +116,7 @@ impl<'a> MemberThread<'a> {
                 self.ticked = out.now;
                 self.member.tick(&mut out);
             }
+            self.member.flush(&mut out);
             self.perform(out);
             self.write().map_err(system)?;
             let waits = self.waits();
@@ -242,6 +241,7 @@ impl<'a> MemberThread<'a> {
             for (command, issued) in again {
                 self.propose(command, issued, &mut out);
             }
+            self.member.flush(&mut out);
             self.perform(out);
         }
     }

@@ -223,10 +223,13 @@ mod tests {
                 ..usual.load.clone()
             };
             let measured = Nanos::from_millis(100);
-            let plan = CommandPlan { broadcast, load, measured, ..usual };
-            let outcome = run(&plan).unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert!(outcome.commands > 20 && outcome.checked > outcome.commands, "{outcome:?}");
-            assert!(outcome.latency.p50 > Nanos(0) && outcome.bytes > 0, "{outcome:?}");
+            let single = CommandPlan { broadcast, load, measured, ..usual };
+            let batched = CommandPlan { batch: 10, batches: 2, ..single.clone() };
+            for plan in [single, batched] {
+                let outcome = run(&plan).unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert!(outcome.commands > 20 && outcome.checked > outcome.commands, "{outcome:?}");
+                assert!(outcome.latency.p50 > Nanos(0) && outcome.bytes > 0, "{outcome:?}");
+            }
         }
     }
 

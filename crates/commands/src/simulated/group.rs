@@ -1,11 +1,8 @@
 //! The group: what happens next, and when.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use muesli_broadcast::{
-    Broadcast, BroadcastEffect, BroadcastEffects, ChosenBroadcast, ChosenMessage, ChosenRecord,
-    Command, CommandId, DeliveredCommand, MemberId,
-};
+use muesli_broadcast::{BroadcastEffect, Command, CommandId, DeliveredCommand, MemberId};
 use muesli_core::wire::Wire;
 use muesli_core::{Nanos, NodeId};
 use muesli_sim::queue::EventQueue;
@@ -16,6 +13,7 @@ use super::CommandMachine;
 use super::node::{CommandNode, CoreWork, NodeBusy, SizedMessage, StepInput};
 use crate::failure::RunError;
 use crate::load::CommandPlan;
+use crate::member::{Effects, OrderingMember};
 use crate::order::OrderCheck;
 use crate::outcome::{BusyShares, CommandLatency, CommandOutcome};
 
@@ -98,8 +96,7 @@ impl<'a> SimulatedGroup<'a> {
     pub fn new(plan: &'a CommandPlan, machine: &'a CommandMachine) -> SimulatedGroup<'a> {
         let (count, seed) = (plan.load.nodes, Seed::new(plan.seed).split("commands"));
         let node = |me: usize| {
-            let (id, settings) = (MemberId(me as u16), plan.settings());
-            let member = ChosenBroadcast::new(id, count, &settings, &plan.broadcast);
+            let member = OrderingMember::new(MemberId(me as u16), plan);
             CommandNode::new(member, count, plan.cores, seed.split("node").nth(me as u64).stream())
         };
         SimulatedGroup {
@@ -218,7 +215,7 @@ impl<'a> SimulatedGroup<'a> {
     /// Steps a member by all that waits for it.
     fn step(&mut self, place: usize) -> Result<(Span, StepResult), RunError> {
         let me = MemberId(place as u16);
-        let mut out = BroadcastEffects::at(Nanos(self.now.as_nanos()));
+        let mut out = Effects::at(Nanos(self.now.as_nanos()));
         let (mut messages, mut bytes, mut proposals) = (0, 0, 0);
         let waiting = &mut self.nodes[place].inbox;
         let inbox: Vec<StepInput> = waiting.drain(..waiting.len().min(STEP_MOST)).collect();
@@ -244,18 +241,43 @@ impl<'a> SimulatedGroup<'a> {
                 StepInput::Tick => member.tick(&mut out),
             }
         }
+        self.nodes[place].member.flush(&mut out);
         let result = self.sorted(out);
         let (costs, steps) = (&self.machine.costs, &self.machine.steps);
+        let deliveries = self.delivery_cost(place, &result.delivered);
         let cost = costs.tick
             + costs.operation.times(proposals)
             + steps.message.times(messages)
             + Span::from_nanos(steps.byte_picos.saturating_mul(bytes) / 1_000)
-            + steps.delivery.times(result.delivered.len() as u64);
+            + deliveries;
         Ok((cost, result))
     }
 
+    /// What it costs a member to deliver these.
+    fn delivery_cost(&self, place: usize, delivered: &[DeliveredCommand]) -> Span {
+        let (member, steps) = (&self.nodes[place].member, &self.machine.steps);
+        let (mut batch, mut touched) = (None, BTreeSet::new());
+        let mut cost = Span::ZERO;
+        for it in delivered {
+            let last = std::mem::replace(&mut batch, member.batch_of(it.id));
+            let is_first = batch.is_none() || batch != last;
+            if is_first {
+                touched.clear();
+            }
+            let count = touched.len();
+            touched.extend(it.command.objects.iter().map(|object| object.number));
+            cost = cost
+                + match (is_first, touched.len() > count) {
+                    (true, _) => steps.delivery,
+                    (false, true) => steps.batched,
+                    (false, false) => steps.repeated,
+                };
+        }
+        cost
+    }
+
     /// Effects by their kinds. Nothing is written down here, so records are left out.
-    fn sorted(&mut self, out: BroadcastEffects<ChosenMessage, ChosenRecord>) -> StepResult {
+    fn sorted(&mut self, out: Effects) -> StepResult {
         let mut result = StepResult::default();
         for effect in out.effects {
             match effect {

@@ -125,6 +125,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_ordered_as_one_is_ordered_with_fewer_messages() {
+        // By grants each command is ordered by itself.
+        let all = BroadcastChoice::all().into_iter();
+        for (name, broadcast) in all.filter(|(name, _)| !name.starts_with("m2paxos-bounded")) {
+            let single = plan(3, |plan| {
+                plan.broadcast = broadcast.clone();
+                (plan.load.locality, plan.load.complex) = (80.0, 5.0);
+                (plan.load.limit, plan.load.objects) = (64, 50);
+            });
+            let batched = CommandPlan { batch: 100, ..single.clone() };
+            let [single, batched] = [single, batched].map(|plan| ran(&plan));
+            let messages = |it: &CommandOutcome| it.each(it.messages);
+            assert!(messages(&batched) < messages(&single), "{name}: {batched:?} {single:?}");
+        }
+    }
+
+    #[test]
     fn clients_that_think_issue_as_often_as_they_wake() {
         let slow = plan(3, |plan| {
             (plan.load.clients, plan.load.think) = (4, Nanos::from_millis(1));

@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
-use muesli_broadcast::{ChosenBroadcast, ChosenMessage, Command, MemberId};
+use muesli_broadcast::{ChosenMessage, Command, MemberId};
 use muesli_sim::random::Random;
 use muesli_sim::time::{Span, VirtualTime};
+
+use crate::member::OrderingMember;
 
 /// A message with its length in bytes.
 #[derive(Clone, Debug)]
@@ -52,7 +54,7 @@ impl NodeBusy {
 /// A node.
 #[derive(Debug)]
 pub(super) struct CommandNode {
-    pub member: ChosenBroadcast,
+    pub member: OrderingMember,
     /// Cores that do nothing.
     pub idle: usize,
     /// What waits for one.
@@ -73,7 +75,7 @@ pub(super) struct CommandNode {
 }
 
 impl CommandNode {
-    pub fn new(member: ChosenBroadcast, nodes: usize, cores: usize, random: Random) -> CommandNode {
+    pub fn new(member: OrderingMember, nodes: usize, cores: usize, random: Random) -> CommandNode {
         CommandNode {
             member,
             idle: cores,

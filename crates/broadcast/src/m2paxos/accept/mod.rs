@@ -12,7 +12,7 @@ use crate::m2paxos::coordinate::task::TaskPhase;
 use crate::m2paxos::message::{
     AskedSlot, Message, NamedCommand, ObjectEpoch, ObjectSlot, PromisedEpoch, Record,
 };
-use crate::m2paxos::object::{ObjectLog, Value};
+use crate::m2paxos::object::{ObjectLog, SlotState, Value};
 use crate::m2paxos::{Effects, M2Paxos, M2PaxosSwitch};
 use open::OpenAccept;
 
@@ -28,7 +28,7 @@ impl M2Paxos {
     pub(super) fn place(&mut self, id: CommandId, objects: &[u64], out: &mut Effects) {
         let one_value = self.keeps(M2PaxosSwitch::OneValue);
         let slots = objects.iter().map(|object| {
-            let log = self.objects.get_mut(object).expect("it is owned");
+            let log = self.objects.get_mut(*object).expect("it is owned");
             assert!(log.is_owned(), "{object} is not owned: {log:?}");
             let slot = log.next.max(log.decided + 1);
             if one_value {
@@ -104,8 +104,9 @@ impl M2Paxos {
         for AskedSlot { object, slot, epoch } in slots {
             let log = self.object(*object);
             log.promise(*epoch);
-            if *slot > log.decided || log.slots.contains_key(slot) {
-                log.slots.entry(*slot).or_default().vote = Some((*epoch, value.map(|it| it.id)));
+            if *slot > log.decided || log.slots.contains(*slot) {
+                let state = log.slots.or_insert_with(*slot, SlotState::default);
+                state.vote = Some((*epoch, value.map(|it| it.id)));
             }
         }
     }
@@ -148,8 +149,8 @@ impl M2Paxos {
     }
 
     pub(in crate::m2paxos) fn is_over(&self, object: u64, slot: u64) -> bool {
-        let Some(log) = self.objects.get(&object) else { return false };
-        let it = log.slots.get(&slot);
+        let Some(log) = self.objects.get(object) else { return false };
+        let it = log.slots.get(slot);
         slot <= log.decided || it.is_some_and(|it| it.decided.is_some())
     }
 
@@ -181,7 +182,7 @@ impl M2Paxos {
     /// at its other objects it asks for alone.
     pub(super) fn lose(&mut self, object: u64, out: &mut Effects) {
         let by_promise = self.keeps(M2PaxosSwitch::OwnsByPromise);
-        let Some(log) = self.objects.get_mut(&object) else { return };
+        let Some(log) = self.objects.get_mut(object) else { return };
         if !by_promise && log.owned.is_some() {
             log.owned = Some(log.promised);
         }
@@ -220,7 +221,7 @@ impl M2Paxos {
 
     /// This member owns an object no more: others say that they have promised it to somebody else.
     fn give_up(&mut self, object: u64, out: &mut Effects) {
-        let log = self.objects.get_mut(&object).expect("an object that was owned");
+        let log = self.objects.get_mut(object).expect("an object that was owned");
         if log.owned.is_some() {
             log.owned = Some(ObjectEpoch::default()); // Not the one that is promised.
             self.lose(object, out);
@@ -237,7 +238,7 @@ impl M2Paxos {
             self.open.ask(first, out.now);
             if !open.refused.is_empty() {
                 // The others may be dead.
-                let is_beaten = |it: &&AskedSlot| self.objects[&it.object].observed > it.epoch;
+                let is_beaten = |it: &&AskedSlot| self.objects[it.object].observed > it.epoch;
                 let beaten: Vec<u64> =
                     open.slots.iter().filter(is_beaten).map(|it| it.object).collect();
                 beaten.into_iter().for_each(|object| self.give_up(object, out));
@@ -254,8 +255,8 @@ impl M2Paxos {
     pub(super) fn decide(&mut self, value: Value, mut slots: Vec<ObjectSlot>, out: &mut Effects) {
         let value = self.still(value);
         slots.retain(|it| {
-            let Some(log) = self.objects.get(&it.object) else { return true };
-            let slot = log.slots.get(&it.slot);
+            let Some(log) = self.objects.get(it.object) else { return true };
+            let slot = log.slots.get(it.slot);
             let is_gone = it.slot <= log.decided && slot.is_none();
             !is_gone && slot.is_none_or(|slot| slot.decided.is_none())
         });
@@ -266,16 +267,19 @@ impl M2Paxos {
 
     pub(super) fn apply_decision(&mut self, value: Value, slots: &[ObjectSlot], out: &mut Effects) {
         for place in slots {
-            let slot = self.object(place.object).slots.entry(place.slot).or_default();
+            let slots = &mut self.object(place.object).slots;
+            let slot = slots.or_insert_with(place.slot, SlotState::default);
             slot.decided = Some(value);
             slot.vote = None;
-            if let Some(id) = value {
-                self.entry(id, out.now).decided.insert(*place);
-            }
         }
-        value.into_iter().for_each(|id| self.note_end(id));
+        if let Some(id) = value {
+            self.entry(id, out.now).decided.extend(slots);
+            self.note_end(id);
+        }
         self.close_accepts(slots, out);
-        let objects: BTreeSet<u64> = slots.iter().map(|it| it.object).collect();
+        let mut objects: Vec<u64> = slots.iter().map(|it| it.object).collect();
+        objects.sort_unstable();
+        objects.dedup();
         for object in objects {
             self.advance(object, out);
         }
@@ -308,20 +312,21 @@ impl M2Paxos {
     /// Goes up to the last place of an object before which all are decided.
     fn advance(&mut self, object: u64, out: &mut Effects) {
         loop {
-            let log = self.object(object);
+            let Some(log) = self.objects.get_mut(object) else { return };
             let next = log.decided + 1;
-            let Some(value) = log.slots.get(&next).and_then(|slot| slot.decided) else { return };
+            let Some(value) = log.slots.get(next).and_then(|slot| slot.decided) else { return };
             log.decided = next;
             log.next = log.next.max(next + 1);
-            let Some(id) = value else { continue };
-            let is_delivered = self.progress.is_delivered(id);
-            let entry = self.entry(id, out.now);
-            if is_delivered || entry.places.contains_key(&object) {
+            let Some(id) = value.filter(|id| !self.progress.is_delivered(*id)) else { continue };
+            let entry = self.commands.get_mut(&id).expect("what is decided is known");
+            if entry.places.contains_key(&object) {
                 continue;
             }
             entry.places.insert(object, next);
-            self.object(object).waiting.insert(next, id);
-            self.on_progress(id, out);
+            log.waiting.insert(next, id);
+            if entry.is_complete() {
+                self.on_progress(id, out);
+            }
         }
     }
 }

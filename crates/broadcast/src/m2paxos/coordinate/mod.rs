@@ -61,7 +61,7 @@ impl M2Paxos {
         let is_single = self.numbers(&command).nth(1).is_none();
         let may_place = is_single || self.may_place(id);
         if foreign.is_empty() && may_place {
-            let has_capacity = |object: &u64| self.objects[object].has_capacity();
+            let has_capacity = |object: &u64| self.objects[*object].has_capacity();
             match unsent.iter().all(has_capacity) {
                 true => self.place(id, &unsent, out),
                 false => self.wait(id, out.now),
@@ -91,7 +91,7 @@ impl M2Paxos {
     fn best_owner(&self, objects: &[u64], now: Nanos) -> Option<MemberId> {
         let mut owned = BTreeMap::new();
         for object in objects {
-            let owner = self.objects.get(object).and_then(ObjectLog::owner);
+            let owner = self.objects.get(*object).and_then(ObjectLog::owner);
             if let Some(owner) = owner.or(self.switches.one_log) {
                 *owned.entry(owner).or_insert(0_usize) += 1;
             }
@@ -110,7 +110,7 @@ impl M2Paxos {
     /// Until when an object stays where it is: who owns it is to bring some commands to their ends
     /// before it goes on.
     pub(super) fn held_until(&self, object: u64) -> Nanos {
-        let moved = self.objects.get(&object).and_then(|log| log.moved);
+        let moved = self.objects.get(object).and_then(|log| log.moved);
         moved.map_or(Nanos(0), |moved| moved + Nanos(self.settings.retry_after.0 / 4))
     }
 
@@ -251,7 +251,7 @@ impl M2Paxos {
     fn fill_before(&mut self, id: CommandId, out: &mut Effects) {
         let entry = &self.commands[&id];
         let is_gap = |it: &&ObjectSlot| {
-            let log = &self.objects[&it.object];
+            let log = &self.objects[it.object];
             it.slot > log.decided && !log.is_owned()
         };
         let gaps: BTreeSet<u64> = entry.decided.iter().filter(is_gap).map(|it| it.object).collect();

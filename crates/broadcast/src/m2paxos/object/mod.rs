@@ -1,12 +1,15 @@
 //! What a member knows of an object: the order of its commands, place by place, each as in Paxos,
 //! with one promise for all places that are not decided.
 
-use std::collections::BTreeMap;
+mod places;
+mod table;
 
 use muesli_core::Nanos;
 
 use super::message::{ObjectEpoch, PromisedObject, SlotValue, SlotVote};
 use crate::command::{CommandId, MemberId};
+use places::PlaceMap;
+pub(super) use table::ObjectLogs;
 
 /// What is accepted, or decided, at a place; `None`: nothing is there.
 pub(super) type Value = Option<CommandId>;
@@ -29,13 +32,13 @@ pub(super) struct ObjectLog {
     pub promised: ObjectEpoch,
     /// The latest epoch that was heard of.
     pub observed: ObjectEpoch,
-    pub slots: BTreeMap<u64, SlotState>,
+    pub slots: PlaceMap<SlotState>,
     /// All places up to here are decided.
     pub decided: u64,
     /// All places up to here were decided by a cut: each member knows them that has made it.
     pub cut: u64,
     /// Commands that are not delivered, by their first place among those.
-    pub waiting: BTreeMap<u64, CommandId>,
+    pub waiting: PlaceMap<CommandId>,
     /// The command that was delivered last.
     pub last: Option<CommandId>,
     /// In which epoch this member owns it: a majority has promised that.
@@ -53,10 +56,10 @@ impl Default for ObjectLog {
         ObjectLog {
             promised: ObjectEpoch::default(),
             observed: ObjectEpoch::default(),
-            slots: BTreeMap::new(),
+            slots: PlaceMap::new(),
             decided: 0,
             cut: 0,
-            waiting: BTreeMap::new(),
+            waiting: PlaceMap::new(),
             last: None,
             owned: None,
             next: 1,
@@ -85,10 +88,10 @@ impl ObjectLog {
     /// What is known from a place on.
     pub fn from(&self, object: u64, from: u64, epoch: ObjectEpoch) -> PromisedObject {
         let (mut votes, mut decided) = (Vec::new(), Vec::new());
-        for (slot, it) in self.slots.range(from..) {
+        for (slot, it) in self.slots.from(from) {
             match (it.decided, it.vote) {
-                (Some(value), _) => decided.push(SlotValue { slot: *slot, value }),
-                (None, Some((epoch, value))) => votes.push(SlotVote { slot: *slot, epoch, value }),
+                (Some(value), _) => decided.push(SlotValue { slot, value }),
+                (None, Some((epoch, value))) => votes.push(SlotVote { slot, epoch, value }),
                 (None, None) => {}
             }
         }
@@ -97,11 +100,11 @@ impl ObjectLog {
 
     pub fn assert_invariants(&self, object: u64) {
         assert!(self.owned.is_none_or(|it| it <= self.promised), "{object} is owned too early");
-        let next = self.slots.get(&(self.decided + 1));
+        let next = self.slots.get(self.decided + 1);
         assert!(next.is_none_or(|it| it.decided.is_none()), "{object} is decided further");
         assert!(self.cut <= self.decided, "{object} was cut beyond what is decided: {self:?}");
         assert!(!self.is_owned() || self.next > self.decided, "{object} is behind: {self:?}");
-        let beyond = self.waiting.keys().find(|slot| **slot > self.decided);
+        let beyond = self.waiting.iter().find(|(slot, _)| *slot > self.decided);
         assert_eq!(beyond, None, "a command of {object} is waiting that may come later");
     }
 }
