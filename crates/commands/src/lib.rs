@@ -23,5 +23,5 @@ pub mod simulated;
 
 pub use failure::RunError;
 pub use load::{CommandLoad, CommandPlan, NoPlan, PARAMETERS};
-pub use order::{OrderCheck, WrongOrder};
+pub use order::{CommandDigest, OrderCheck, WrongOrder};
 pub use outcome::{BusyShares, CommandLatency, CommandOutcome};

@@ -8,13 +8,29 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use muesli_broadcast::{Command, CommandId, MemberId};
+
+/// A number made of what a command says and touches: who keeps all that was delivered keeps these,
+/// as commands themselves would fill the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandDigest(u64);
+
+impl CommandDigest {
+    /// That of a command.
+    pub fn of(command: &Command) -> CommandDigest {
+        let mut hasher = DefaultHasher::new();
+        command.hash(&mut hasher);
+        CommandDigest(hasher.finish())
+    }
+}
 
 /// A command that was proposed.
 #[derive(Clone, Debug)]
 struct CheckedCommand {
     command: Command,
+    digest: CommandDigest,
     /// At how many of its objects its position is known: at all, once one member has delivered it.
     placed: usize,
     /// How many members have delivered it.
@@ -111,7 +127,8 @@ impl OrderCheck {
 
     /// A command was proposed.
     pub fn propose(&mut self, id: CommandId, command: Command) {
-        let checked = CheckedCommand { command, placed: 0, deliveries: 0 };
+        let digest = CommandDigest::of(&command);
+        let checked = CheckedCommand { command, digest, placed: 0, deliveries: 0 };
         let before = self.commands.insert(id, checked);
         assert!(before.is_none(), "{id} was proposed twice");
     }
@@ -137,14 +154,15 @@ impl OrderCheck {
         &mut self,
         member: MemberId,
         id: CommandId,
-        command: &Command,
+        digest: CommandDigest,
     ) -> Result<(), WrongOrder> {
         let Some(checked) = self.commands.get_mut(&id) else {
             return Err(WrongOrder::Unproposed { member, id });
         };
-        if checked.command != *command {
+        if checked.digest != digest {
             return Err(WrongOrder::Changed { member, id });
         }
+        let command = &checked.command;
         for object in command.objects.iter().map(|it| it.number) {
             let place = object as usize;
             let count = &mut self.delivered[place * self.members + member.place()];
@@ -231,11 +249,11 @@ mod tests {
         let (mut check, [a, b, c]) = check();
         check.propose(id(4), command(&[0]));
         for (number, it) in [(1, &a), (2, &b), (4, &command(&[0])), (3, &c)] {
-            check.deliver(MemberId(0), id(number), it).unwrap();
+            check.deliver(MemberId(0), id(number), CommandDigest::of(it)).unwrap();
         }
         for (number, it) in [(1, &a), (2, &b), (3, &c), (4, &command(&[0]))] {
             assert!(check.finish().is_err());
-            check.deliver(MemberId(1), id(number), it).unwrap();
+            check.deliver(MemberId(1), id(number), CommandDigest::of(it)).unwrap();
         }
         assert_eq!((check.finish(), check.unfinished()), (Ok(()), 0));
     }
@@ -245,7 +263,8 @@ mod tests {
         let deliver = |all: &[(u16, u64, usize)]| -> Option<WrongOrder> {
             let (mut check, commands) = check();
             let mut all = all.iter().map(|(member, sequence, command)| {
-                check.deliver(MemberId(*member), id(*sequence), &commands[*command]).err()
+                let digest = CommandDigest::of(&commands[*command]);
+                check.deliver(MemberId(*member), id(*sequence), digest).err()
             });
             all.find_map(|it| it)
         };
@@ -256,7 +275,7 @@ mod tests {
         assert!(text(&[(0, 9, 0)]).contains("nobody proposed"));
         assert!(text(&[(0, 1, 2)]).contains("another content"));
         let (mut check, [a, ..]) = check();
-        check.deliver(MemberId(0), id(1), &a).unwrap();
+        check.deliver(MemberId(0), id(1), CommandDigest::of(&a)).unwrap();
         let missing = check.finish().unwrap_err().to_string();
         assert!(missing.contains("3 commands were not delivered"), "{missing}");
         assert!(check.give_up(id(1)).is_err() && check.give_up(id(2)).is_ok());

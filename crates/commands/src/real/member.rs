@@ -17,6 +17,7 @@ use super::{SharedRun, phase};
 use crate::failure::RunError;
 use crate::load::CommandPlan;
 use crate::member::{Effects, OrderingMember};
+use crate::order::CommandDigest;
 
 /// Members look at the time so often.
 const TICK_EVERY: Nanos = Nanos::from_millis(5);
@@ -28,7 +29,7 @@ const READ_BYTES: usize = 64 << 10;
 pub(super) struct MemberResult {
     pub proposed: Vec<(CommandId, Command)>,
     pub given_up: Vec<CommandId>,
-    pub delivered: Vec<(CommandId, Command)>,
+    pub delivered: Vec<(CommandId, CommandDigest)>,
     /// Of what was measured, in nanoseconds.
     pub latencies: Vec<u64>,
     pub skipped: u64,
@@ -254,7 +255,7 @@ impl<'a> MemberThread<'a> {
                 self.shared.measured.fetch_add(1, Ordering::Relaxed);
             }
         }
-        self.result.delivered.push((it.id, it.command));
+        self.result.delivered.push((it.id, CommandDigest::of(&it.command)));
         self.shared.delivered[self.me.place()].fetch_add(1, Ordering::AcqRel);
     }
 

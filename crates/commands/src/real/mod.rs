@@ -13,6 +13,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use muesli_broadcast::MemberId;
 use muesli_core::Nanos;
 
 use crate::failure::RunError;
@@ -171,9 +172,9 @@ fn outcome(
         check.give_up(*id)?;
         outcome.checked -= 1;
     }
-    for (me, it) in (0..).map(muesli_broadcast::MemberId).zip(results) {
-        for (id, command) in &it.delivered {
-            check.deliver(me, *id, command)?;
+    for (me, it) in (0..).map(MemberId).zip(results) {
+        for (id, digest) in it.delivered {
+            check.deliver(me, id, digest)?;
         }
         outcome.skipped += it.skipped;
         outcome.messages += it.messages;

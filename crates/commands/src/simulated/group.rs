@@ -14,7 +14,7 @@ use super::node::{CommandNode, CoreWork, NodeBusy, SizedMessage, StepInput};
 use crate::failure::RunError;
 use crate::load::CommandPlan;
 use crate::member::{Effects, OrderingMember};
-use crate::order::OrderCheck;
+use crate::order::{CommandDigest, OrderCheck};
 use crate::outcome::{BusyShares, CommandLatency, CommandOutcome};
 
 /// A step takes so many proposals and messages at most: what it sends leaves when it ends.
@@ -328,7 +328,7 @@ impl<'a> SimulatedGroup<'a> {
 
     fn on_delivered(&mut self, place: usize, it: DeliveredCommand) -> Result<(), RunError> {
         let me = MemberId(place as u16);
-        self.check.deliver(me, it.id, &it.command)?;
+        self.check.deliver(me, it.id, CommandDigest::of(&it.command))?;
         if it.id.leader != me {
             return Ok(());
         }

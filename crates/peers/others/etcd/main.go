@@ -1,6 +1,6 @@
-// Bank transfers on a cluster of three etcd members with synced logs, as `muesli-peers redis` makes
+// Bank transfers on a cluster of three etcd members, whose logs are synced unless said otherwise, as `muesli-peers redis` makes
 // them on Redis: 10 000 accounts, two read and two written by compare-and-swap, every client with
-// one transfer in flight. `go run . [clients] [seconds]`; or `go run . member FLAGS…`, etcd itself.
+// one transfer in flight. `go run . [clients] [seconds] [unsynced]`; or `go run . member FLAGS…`, etcd itself.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	dir, err := os.MkdirTemp(".", "data-")
 	must(err)
 	defer os.RemoveAll(dir)
-	stop := start(dir)
+	stop := start(dir, len(os.Args) > 3 && os.Args[3] == "unsynced")
 	defer stop()
 	load()
 	report(run(clients, time.Duration(seconds)*time.Second), clients, seconds)
@@ -54,7 +54,7 @@ func argument(at, otherwise int) int {
 }
 
 // start starts the members, and returns what ends them.
-func start(dir string) func() {
+func start(dir string, unsynced bool) func() {
 	var cluster []string
 	for m := range members {
 		cluster = append(cluster, fmt.Sprintf("m%d=http://127.0.0.1:%d", m, ports+10+m))
@@ -67,7 +67,8 @@ func start(dir string) func() {
 			"--data-dir", filepath.Join(dir, strconv.Itoa(m)), "--log-level", "error",
 			"--listen-client-urls", client, "--advertise-client-urls", client,
 			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-			"--initial-cluster", strings.Join(cluster, ","))
+			"--initial-cluster", strings.Join(cluster, ","),
+			fmt.Sprintf("--unsafe-no-fsync=%t", unsynced))
 		member.Stderr = os.Stderr
 		must(member.Start())
 		running = append(running, member)
