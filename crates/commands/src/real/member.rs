@@ -12,6 +12,7 @@ use muesli_broadcast::{
 use muesli_core::Nanos;
 use muesli_sim::random::{Random, Seed};
 
+use super::chunks::Chunks;
 use super::link::MemberLink;
 use super::{SharedRun, phase};
 use crate::failure::RunError;
@@ -27,11 +28,11 @@ const READ_BYTES: usize = 64 << 10;
 /// What a member did.
 #[derive(Debug, Default)]
 pub(super) struct MemberResult {
-    pub proposed: Vec<(CommandId, Command)>,
+    pub proposed: Chunks<(CommandId, Command)>,
     pub given_up: Vec<CommandId>,
-    pub delivered: Vec<(CommandId, CommandDigest)>,
+    pub delivered: Chunks<(CommandId, CommandDigest)>,
     /// Of what was measured, in nanoseconds.
-    pub latencies: Vec<u64>,
+    pub latencies: Chunks<u64>,
     pub skipped: u64,
     pub messages: u64,
     pub packets: u64,

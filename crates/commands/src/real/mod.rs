@@ -6,6 +6,7 @@
 //! Nothing is written to a disk. All members share the processors of one machine, and so does their
 //! network: what is measured is what all of them together do, and not what a cluster would.
 
+mod chunks;
 mod link;
 mod member;
 
@@ -164,7 +165,7 @@ fn outcome(
 ) -> Result<CommandOutcome, RunError> {
     let mut check = OrderCheck::new(plan.load.nodes, plan.load.all_objects() as usize);
     let (mut outcome, mut latencies) = (CommandOutcome::default(), Vec::new());
-    for (id, command) in results.iter().flat_map(|it| &it.proposed) {
+    for (id, command) in results.iter().flat_map(|it| it.proposed.iter()) {
         check.propose(*id, command.clone());
         outcome.checked += 1;
     }

@@ -14,7 +14,7 @@ use super::locator::{ShardId, shard_of, shard_of_key, shard_of_partition, shards
 use super::message::command::judge_participants;
 use super::message::{Message, ShardAnswer, ShardPageRequest};
 use crate::certified::judge::{is_inside, judge_read_range};
-use crate::certified::message::command::CertifiedCommand;
+use crate::certified::message::command::{CertifiedCommand, ReadKey, ReadRange};
 
 /// Whether everything that a message names is there.
 pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
@@ -30,6 +30,10 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
                 && command.calls.iter().all(|it| usize::from(it.partition) < catalog.partitions())
                 && are_shards(participants)
         }
+        Message::Watch { reads, ranges, .. } => {
+            reads.iter().all(|read| is_there(read.space))
+                && ranges.iter().all(|range| is_there(range.seen.space))
+        }
         Message::Broadcast { spaces, .. } => usize::from(*spaces) <= catalog.spaces().len(),
         Message::Ask { participants, .. } => are_shards(participants),
         Message::KeysReply(_)
@@ -40,7 +44,9 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
         | Message::Renew { .. }
         | Message::Answer { .. }
         | Message::AskClock { .. }
-        | Message::ClockReply { .. } => true,
+        | Message::ClockReply { .. }
+        | Message::Unwatch { .. }
+        | Message::Changed { .. } => true,
     }
 }
 
@@ -58,8 +64,19 @@ pub(super) fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> 
             judge_reader(request.snapshot, request.at_least, view)?;
             judge_page(request, view)
         }
-        Message::Release { .. } | Message::Renew { .. } | Message::AskClock { .. } => {
-            judge_asker(view)
+        Message::Release { .. }
+        | Message::Renew { .. }
+        | Message::AskClock { .. }
+        | Message::Unwatch { .. } => judge_asker(view),
+        Message::Watch { reads, ranges, .. } => {
+            judge_asker(view)?;
+            let shard = own_shard(view)?;
+            let is_here =
+                |read: &ReadKey| shard_of_key(read.space, &read.key, view.catalog) == shard;
+            ensure(reads.iter().all(is_here), Rejection::Catalog)?;
+            ranges.iter().try_for_each(|range| judge_read_range(range, view))?;
+            reads.iter().try_for_each(ReadKey::judge)?;
+            ranges.iter().try_for_each(ReadRange::judge)
         }
         Message::Commit { settled_below, participants, command, .. } => {
             judge_asker(view)?;
@@ -86,7 +103,7 @@ pub(super) fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> 
             judge_answerer(view)?;
             judge_decision(*decision)
         }
-        Message::NotKnown { .. } => judge_answerer(view),
+        Message::NotKnown { .. } | Message::Changed { .. } => judge_answerer(view),
         Message::ClockReply { clock, .. } => {
             judge_answerer(view)?;
             judge_moment(None, *clock)

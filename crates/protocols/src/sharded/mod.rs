@@ -55,7 +55,7 @@
 //!   that. What may go on beside each other is seen after the order, by the same objects.
 //! * Versions are named by timestamps, and a snapshot is one.
 //! * Any member answers for its shard, so that a coordinator goes to another one at any time.
-//! * Who waits for a change looks again after a while; no member keeps watches.
+//! * Who waits for a change is told by one member of each shard.
 
 pub mod coordinator;
 mod judge;

@@ -21,6 +21,8 @@ breakable! {
         ValidatesRanges = "sharded_validates_ranges",
         /// An absence that was read is noticed to be another one, though the key be absent again.
         CountsDeletions = "sharded_counts_deletions",
+        /// What was read is compared with what is there before a change is waited for.
+        ComparesWatches = "sharded_compares_watches",
         /// Versions are kept for as long as somebody may read them.
         KeepsReaders = "sharded_keeps_readers",
         /// A transaction is prepared once, however often it was asked for.

@@ -52,6 +52,11 @@ impl Subject for Sharded {
             }
             Message::AskClock { .. } => "AskClock".to_owned(),
             Message::ClockReply { clock, .. } => format!("ClockReply {clock}"),
+            Message::Watch { reads, ranges, .. } => {
+                format!("Watch {} keys, {} ranges", reads.len(), ranges.len())
+            }
+            Message::Unwatch { .. } => "Unwatch".to_owned(),
+            Message::Changed { .. } => "Changed".to_owned(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use muesli_core::Protocol;
 use muesli_protocols::certified::{self, Certified, CertifiedSwitch};
 use muesli_protocols::score::{FamilySwitch, Score, Switches};
+use muesli_protocols::sharded::{self, Sharded, ShardedSwitch};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::parameters::Values;
@@ -47,6 +48,8 @@ fn who_waits_for_an_item_is_woken_when_there_is_one() {
         "hierarchy-locking",
         "alvin",
         "certified-multipaxos",
+        "sharded-multipaxos",
+        "sharded-pob",
     ] {
         let queues = queues();
         let workload: Arc<dyn AnyWorkload> = queues.clone();
@@ -86,4 +89,8 @@ fn a_watch_that_is_not_compared_sleeps_on() {
     assert_eq!(in_vain::<Certified>(at_nodes_of_their_own, &compared), 0);
     let without = compared.without(CertifiedSwitch::ComparesWatches);
     assert!(in_vain::<Certified>(at_nodes_of_their_own, &without) > 0);
+    let compared = sharded::Switches::multipaxos();
+    assert_eq!(in_vain::<Sharded>(("sharded-multipaxos", 2), &compared), 0);
+    let without = compared.without(ShardedSwitch::ComparesWatches);
+    assert!(in_vain::<Sharded>(("sharded-multipaxos", 2), &without) > 0);
 }

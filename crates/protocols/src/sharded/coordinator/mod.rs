@@ -11,6 +11,7 @@ mod operations;
 mod ranges;
 mod retry;
 mod running;
+mod watching;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -30,6 +31,7 @@ use commit::ShardedCommit;
 use nearest::NearMembers;
 use operations::ShardedOperation;
 use running::ShardedTransaction;
+use watching::WaitingShardReader;
 
 timers! {
     /// The timers of a coordinator.
@@ -65,8 +67,8 @@ pub struct ShardedCoordinator {
     operations: BTreeMap<OpId, ShardedOperation>,
     requests: BTreeMap<u64, (OpId, ShardId)>,
     commits: BTreeMap<u64, ShardedCommit>,
-    /// Clients that wait for a change: they are told to look again at the next repetition.
-    watching: Vec<(Txn, OpId)>,
+    /// Clients that wait for a change, by the request for it.
+    waiting: BTreeMap<u64, WaitingShardReader>,
     unknown: UnknownOutcomes,
     /// Who reads no more, which a member does not know yet.
     released: BTreeMap<RepositoryId, Vec<ReaderNumber>>,
@@ -151,25 +153,6 @@ impl ShardedCoordinator {
         }
     }
 
-    /// A transaction ends, and its client waits until something that it has read may have changed:
-    /// for a while, as nobody keeps watch for it.
-    fn watch(&mut self, txn: Txn, cx: &mut Context<'_>) -> Step {
-        if let Err(failure) = self.open(txn) {
-            return Step::Done(Err(failure));
-        }
-        self.fail(txn, &Failure::Aborted(Abort::Rollback), cx);
-        let op = OpId(self.next_number());
-        self.watching.push((txn, op));
-        Step::Wait(op)
-    }
-
-    /// Nobody waits any more for what a transaction has read.
-    fn stop_watching(&mut self, txn: Txn, failure: &Failure, cx: &mut Context<'_>) {
-        for (_, op) in self.watching.extract_if(.., |(it, _)| *it == txn) {
-            cx.complete(op, Err(failure.clone()));
-        }
-    }
-
     /// Members need not keep anything for a transaction any more.
     fn release(&mut self, txn: Txn, running: &ShardedTransaction) {
         let reader = self.reader(txn);
@@ -203,6 +186,7 @@ impl muesli_core::StateMachine<Sharded> for ShardedCoordinator {
 
     fn unlinked(&mut self, node: NodeId, cx: &mut Context<'_>) {
         self.nearest.on_unlinked(node, (self.node, cx.catalog), (cx.now(), cx.settings));
+        self.wake_watchers_of(node, cx);
     }
 
     fn unfinished(&self) -> usize {
@@ -221,6 +205,7 @@ impl muesli_core::StateMachine<Sharded> for ShardedCoordinator {
         assert!(last.is_none_or(|last| *last <= self.sequence), "{last:?} commits");
         assert!(self.requests.keys().all(|number| *number <= self.numbers), "unknown requests");
         self.unknown.assert_invariants(self.sequence);
+        self.assert_waiting();
         assert!(self.released.values().all(|it| !it.is_empty()), "nobody is released");
         let mut running = self.running.values();
         let waits = running.all(|it| it.ends.is_none() || !it.is_beyond_clocks);
@@ -245,7 +230,7 @@ impl muesli_core::Coordinator<Sharded> for ShardedCoordinator {
             operations: BTreeMap::new(),
             requests: BTreeMap::new(),
             commits: BTreeMap::new(),
-            watching: Vec::new(),
+            waiting: BTreeMap::new(),
             unknown: UnknownOutcomes::default(),
             released: BTreeMap::new(),
             nearest: NearMembers::default(),
@@ -311,6 +296,7 @@ impl muesli_core::Coordinator<Sharded> for ShardedCoordinator {
             }
             Message::NotKnown { txn } => self.on_not_known(txn, cx),
             Message::ClockReply { request, clock } => self.on_clock(request, clock, here, cx),
+            Message::Changed { request } => self.on_changed(from, request, cx),
             // For members.
             Message::Keys(_)
             | Message::Page(_)
@@ -320,7 +306,9 @@ impl muesli_core::Coordinator<Sharded> for ShardedCoordinator {
             | Message::Broadcast { .. }
             | Message::Answer { .. }
             | Message::Ask { .. }
-            | Message::AskClock { .. } => {}
+            | Message::AskClock { .. }
+            | Message::Watch { .. }
+            | Message::Unwatch { .. } => {}
         }
     }
 

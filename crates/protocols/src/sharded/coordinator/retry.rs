@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muesli_core::{Answer, Failure, Nanos, RepositoryId, Txn};
+use muesli_core::{Failure, Nanos, RepositoryId, Txn};
 
 use super::ShardedCoordinator;
 use super::nearest::NearMembers;
@@ -15,9 +15,7 @@ impl ShardedCoordinator {
     pub(super) fn repeat(&mut self, cx: &mut Context<'_>) {
         self.repeat_operations(cx);
         self.repeat_commits(cx);
-        for (_, op) in std::mem::take(&mut self.watching) {
-            cx.complete(op, Ok(Answer::Changed));
-        }
+        self.watch_again(cx);
         self.send_released(cx);
         self.renew(cx);
     }

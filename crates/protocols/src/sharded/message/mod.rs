@@ -9,7 +9,7 @@ use muesli_core::{
 };
 
 use super::locator::ShardId;
-use crate::certified::message::command::{CallsEnd, CertifiedCommand};
+use crate::certified::message::command::{CallsEnd, CertifiedCommand, ReadKey, ReadRange};
 use crate::certified::message::{FoundKey, ReaderNumber};
 
 /// A request to read keys of a shard.
@@ -231,6 +231,25 @@ pub enum Message {
         /// What it says.
         clock: u64,
     },
+    /// Coordinator to a member of each shard: say when something of this has changed.
+    Watch {
+        /// The coordinator's number for the answer.
+        request: u64,
+        /// Keys of this shard, as they were seen.
+        reads: Vec<ReadKey>,
+        /// Ranges, as this shard's part of them was seen.
+        ranges: Vec<ReadRange>,
+    },
+    /// The same: nobody waits any more.
+    Unwatch {
+        /// The number of the request.
+        request: u64,
+    },
+    /// Member to a coordinator: something has changed, or may have.
+    Changed {
+        /// The number of the request.
+        request: u64,
+    },
 }
 
 wire_enum!(Message, "message of a sharded protocol" {
@@ -253,6 +272,9 @@ wire_enum!(Message, "message of a sharded protocol" {
     11 => Ask { txn: TxnId, participants: Vec<ShardId>, in_doubt: bool, has_ended: bool },
     12 => AskClock { request: u64 },
     13 => ClockReply { request: u64, clock: u64 },
+    14 => Watch { request: u64, reads: Vec<ReadKey>, ranges: Vec<ReadRange> },
+    15 => Unwatch { request: u64 },
+    16 => Changed { request: u64 },
 });
 
 /// What must survive.

@@ -185,7 +185,7 @@ impl ShardMember {
     }
 
     /// Makes versions, but for those that a checkpoint has brought.
-    fn apply(&mut self, writes: NewValues, at: Timestamp, cx: &Context<'_>) {
+    fn apply(&mut self, writes: NewValues, at: Timestamp, cx: &mut Context<'_>) {
         let one_order = self.switches.keeps(ShardedSwitch::OneTimestamp)
             && self.switches.keeps(ShardedSwitch::WaitsForProposals);
         let mut deletions = Vec::new();
@@ -202,6 +202,9 @@ impl ShardMember {
             assert!(!is_there || may_be_there, "{at} comes after a newer version of a key");
             if !is_there {
                 store.install(handle, value, at);
+                if !self.watches.is_empty() {
+                    self.tell_watchers(space, &key, cx);
+                }
             }
         }
         self.deletions.insert(at, deletions);

@@ -24,6 +24,7 @@ use muesli_core::memory::Held;
 use muesli_core::parts::single_repository::KnownOutcomes;
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::Versions;
+use muesli_core::parts::watches::Watches;
 use muesli_core::{
     Address, Catalog, Cursor, LoggedRole, Nanos, NodeId, Readiness, Rejection, RepositoryId,
     Settings, SmallBytes, SpaceId, StateMachine, Timestamp, TxnId, View, WireError, timers,
@@ -108,6 +109,8 @@ pub struct ShardMember {
     clock_requests: Vec<(Address, u64)>,
     barriers: BTreeMap<CommandId, Vec<(Address, u64)>>,
     readers: SiteReaders,
+    /// Who waits for changes.
+    watches: Watches,
     /// Snapshots below this clock are too old.
     forgotten: u64,
     /// The clock as it was a while ago, at several times.
@@ -203,7 +206,10 @@ impl StateMachine<Sharded> for ShardMember {
             | Message::Answer { .. }
             | Message::Ask { .. }
             | Message::AskClock { .. }
-            | Message::ClockReply { .. } => Ok(()),
+            | Message::ClockReply { .. }
+            | Message::Watch { .. }
+            | Message::Unwatch { .. }
+            | Message::Changed { .. } => Ok(()),
         }
     }
 
@@ -220,6 +226,7 @@ impl StateMachine<Sharded> for ShardMember {
         self.spaces.assert_invariants();
         self.deletions.assert_invariants();
         self.readers.assert_invariants();
+        self.watches.assert_invariants();
         self.transactions.assert_invariants();
         self.member.iter().for_each(ChosenBroadcast::assert_invariants);
         assert!(self.forgotten <= self.clock, "{} of {} forgotten", self.forgotten, self.clock);
@@ -262,12 +269,17 @@ impl LoggedRole<Sharded> for ShardMember {
                 self.on_ask(from, (txn, participants), (in_doubt, has_ended), cx);
             }
             Message::AskClock { request } => self.on_ask_clock(from, request),
+            Message::Watch { request, reads, ranges } => {
+                self.on_watch(from, request, (reads, ranges), cx);
+            }
+            Message::Unwatch { request } => self.watches.remove(&(from, request)),
             // For coordinators.
             Message::KeysReply(_)
             | Message::PageReply(_)
             | Message::Ended { .. }
             | Message::NotKnown { .. }
-            | Message::ClockReply { .. } => {}
+            | Message::ClockReply { .. }
+            | Message::Changed { .. } => {}
         }
         self.go_on(cx);
     }
@@ -280,6 +292,7 @@ impl LoggedRole<Sharded> for ShardMember {
                 self.forget_silent(cx);
                 self.expire_waiting(cx);
                 self.collect(cx);
+                self.drop_watches(cx);
                 self.go_on(cx);
                 cx.set_timer(ShardTimer::Tick, tick_every(cx.settings));
             }
@@ -344,6 +357,7 @@ impl muesli_core::Participant<Sharded> for ShardMember {
             clock_requests: Vec::new(),
             barriers: BTreeMap::new(),
             readers: SiteReaders::default(),
+            watches: Watches::default(),
             forgotten: 0,
             earlier_clocks: VecDeque::new(),
             is_replaying: false,

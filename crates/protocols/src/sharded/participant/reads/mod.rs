@@ -1,6 +1,8 @@
 //! Reads at a timestamp: once all that can ever be at or below it is known here, as far as it is in
 //! the way of what is read.
 
+mod watches;
+
 use muesli_core::limits::write_bytes;
 use muesli_core::parts::versions::{Handle, Version, Versions};
 use muesli_core::{Address, Nanos, NodeId, SmallBytes, SpaceId, Timestamp, TxnId};
