@@ -112,7 +112,7 @@ pub trait Broadcast: Clone + Debug + Eq + 'static {
     fn tick(&mut self, out: &mut EffectsOf<Self>);
 
     /// Takes over a command whose leader seems not to bring it to its end, at once. Any member may
-    /// do that at any time.
+    /// do that at any time; where it does not know the command, nothing comes of it.
     fn recover(&mut self, id: CommandId, out: &mut EffectsOf<Self>);
 
     /// Takes a record of an earlier life, in the order in which they were written. The effects have

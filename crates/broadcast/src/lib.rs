@@ -27,10 +27,9 @@
 //! * [`m2paxos`]: M²Paxos. Whoever owns the objects of a command says where it is.
 //! * [`m2paxos_bounded`]: M²Paxos. Who comes to own objects is ordered by another broadcast.
 //!
-//! [`Batched`] is any of them whose members order several commands as one.
-//!
 //! [`ChosenBroadcast`] is whichever of them a [choice](BroadcastChoice) names. Over any of them
-//! members are exchanged, by [epochs].
+//! members are exchanged, by [epochs]. [`Batched`] is any of them whose members order several
+//! commands as one.
 
 mod batched;
 mod broadcast;

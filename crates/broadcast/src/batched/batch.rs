@@ -1,5 +1,7 @@
 //! A batch: commands of one member that are ordered as one command, and how large it may be.
 
+use std::sync::Arc;
+
 use muesli_core::wire::Wire;
 use muesli_core::wire_struct;
 
@@ -35,38 +37,48 @@ pub(super) struct NumberedCommand {
 /// What a command says that stands for several.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct CommandBatch {
-    /// All commands of its member with smaller numbers are in earlier batches, or were given up.
+    /// All commands of its member with smaller numbers are in earlier batches, or were given up, or
+    /// were lost with a crash before they were in one.
     pub begun: u64,
     /// In the order of their numbers.
     pub commands: Vec<NumberedCommand>,
 }
 
 impl CommandBatch {
-    /// What a command of a member stands for. A member that lies may send anything: what cannot be
-    /// stands for nothing, at all members alike.
+    /// What a command of a member stands for. A member that lies may send anything: what cannot be,
+    /// or touches something else than its command, stands for nothing, at all members alike.
     pub fn of(command: &Command) -> CommandBatch {
-        let decoded = CommandBatch::decode_all(command.payload.as_slice());
-        decoded.ok().filter(CommandBatch::is_sound).unwrap_or_default()
+        let decoded = CommandBatch::decode_all(command.payload.as_slice()).ok();
+        let touches_the_same = |it: &CommandBatch| it.objects() == command.objects;
+        decoded.filter(|it| it.is_sound() && touches_the_same(it)).unwrap_or_default()
+    }
+
+    /// All that they touch.
+    fn objects(&self) -> Arc<ObjectSet> {
+        match self.commands.as_slice() {
+            [only] => only.command.objects.clone(),
+            several => {
+                ObjectSet::new(several.iter().flat_map(|it| it.command.objects.iter())).into()
+            }
+        }
     }
 
     fn is_sound(&self) -> bool {
+        let is_alone = self.commands.len() == 1;
+        let everything = self.commands.iter().any(|it| it.command.objects.is_everything());
         let numbers = || self.commands.iter().map(|it| it.sequence);
         let are_ascending = numbers().zip(numbers().skip(1)).all(|(a, b)| a < b);
         let (first, last) = (numbers().next(), numbers().next_back());
         let begun = 1..=first.unwrap_or(0);
-        are_ascending
+        (is_alone || !everything)
+            && are_ascending
             && begun.contains(&self.begun)
             && last.is_some_and(|last| last <= CommandId::SEQUENCE_MAX)
     }
 
     /// The command that stands for all of them.
     pub fn command(&self) -> Command {
-        let objects = match self.commands.as_slice() {
-            [only] => only.command.objects.clone(),
-            several => {
-                ObjectSet::new(several.iter().flat_map(|it| it.command.objects.iter())).into()
-            }
-        };
+        let objects = self.objects();
         let mut payload = Vec::new();
         self.encode(&mut payload);
         Command { objects, payload: payload.into() }
@@ -126,6 +138,12 @@ mod tests {
         for it in unsound {
             assert_eq!(CommandBatch::of(&it.command()), nothing, "{it:?}");
         }
+        let mut other = batch(1, &[1, 2]).command();
+        other.objects = ObjectSet::writes([1]).into();
+        assert_eq!(CommandBatch::of(&other), nothing, "it touches less than its commands");
+        let mut several = batch(1, &[1, 2]);
+        several.commands[1].command.objects = ObjectSet::everything().into();
+        assert_eq!(CommandBatch::of(&several.command()), nothing);
         let mut command = batch(1, &[1]).command();
         command.payload = [7_u8; 5].as_slice().into();
         assert_eq!(CommandBatch::of(&command), nothing);

@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::Batched;
 use super::delivered::DeliveredBatch;
 use crate::broadcast::Broadcast;
-use crate::command::CommandId;
+use crate::command::{CommandId, MemberId};
 use crate::id_set::IdSet;
 use crate::member::checkpoint::{CheckpointError, holds};
 
@@ -18,6 +18,7 @@ struct BatchEntry {
     id: CommandId,
     begun: u64,
     ids: IdSet,
+    before: IdSet,
 }
 
 /// What comes last.
@@ -45,6 +46,7 @@ impl<B: Broadcast> Batched<B> {
             id,
             begun: it.begun,
             ids: it.ids.clone(),
+            before: it.before.clone(),
         };
         let entries: Vec<BatchEntry> = delivered.entries().map(entry).collect();
         let (upto, forgotten) = delivered.forgotten();
@@ -73,8 +75,9 @@ impl<B: Broadcast> Batched<B> {
                 Ok(false)
             }
             Some((&BATCHES, entries)) if self.is_restored => {
-                for BatchEntry { id, begun, ids } in Vec::decode_all(entries)? {
-                    let is_sound = self.delivered.take_entry(id, DeliveredBatch { begun, ids });
+                for BatchEntry { id, begun, ids, before } in Vec::decode_all(entries)? {
+                    let batch = DeliveredBatch { begun, ids, before };
+                    let is_sound = self.delivered.take_entry(id, batch);
                     holds(is_sound, "a batch that cannot be")?;
                 }
                 Ok(false)
@@ -93,15 +96,23 @@ impl<B: Broadcast> Batched<B> {
             return Err(CheckpointError::Incomplete { expected: end.batches, found });
         }
         holds(end.last <= CommandId::SEQUENCE_MAX, "a number that is too large")?;
+        let leaders = (0..end.upto.len() as u16).map(MemberId);
+        let last = |(leader, sequence): (MemberId, &u64)| CommandId { leader, sequence: *sequence };
+        let mut last = leaders.zip(&end.upto).map(last).filter(|id| id.sequence > 0);
+        let is_forgotten = last.all(|id| self.inside.has_forgotten(id));
+        holds(is_forgotten, "a batch is forgotten that the order has")?;
         let is_sound = self.delivered.take_forgotten(end.upto, end.forgotten);
         holds(is_sound, "what is forgotten cannot be")?;
+        let own = self.delivered.last_of(self.me);
+        holds(own <= end.last, "an own command beyond the last one")?;
         self.is_restored = false;
         (self.named, self.batched) = (end.last, end.last);
         self.take_own();
+        holds(self.batched == end.last, "an own batch beyond the last command")?;
         self.forget();
         Ok(true)
     }
 }
 
-wire_struct!(BatchEntry { id: CommandId, begun: u64, ids: IdSet });
+wire_struct!(BatchEntry { id: CommandId, begun: u64, ids: IdSet, before: IdSet });
 wire_struct!(BatchesEnd { batches: u64, last: u64, upto: Vec<u64>, forgotten: IdSet });

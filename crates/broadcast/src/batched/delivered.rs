@@ -8,8 +8,8 @@ use crate::id_set::IdSet;
 
 /// Batches that are delivered and not forgotten, by the commands below that stood for them.
 ///
-/// Invariants: each range of each of them is found by its first command; nothing that is forgotten
-/// is in one.
+/// Invariants: what is forgotten below is no batch here. Each range of each of them is found by its
+/// first command, unless a member has lied and named a command twice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DeliveredBatches {
     batches: BTreeMap<CommandId, DeliveredBatch>,
@@ -26,6 +26,9 @@ pub(super) struct DeliveredBatches {
 pub(super) struct DeliveredBatch {
     pub begun: u64,
     pub ids: IdSet,
+    /// Of one that stands for nothing: the commands that it comes after. They are what others come
+    /// after in its place.
+    pub before: IdSet,
 }
 
 impl DeliveredBatches {
@@ -38,12 +41,11 @@ impl DeliveredBatches {
         }
     }
 
-    /// A batch is delivered.
-    pub fn add(&mut self, id: CommandId, batch: &CommandBatch) {
-        let (begun, ids) = (batch.begun, batch.ids(id.leader));
-        if !ids.is_empty() {
-            self.add_ids(id, DeliveredBatch { begun, ids });
-        }
+    /// A batch is delivered, after these commands.
+    pub fn add(&mut self, id: CommandId, batch: &CommandBatch, predecessors: &IdSet) {
+        let ids = batch.ids(id.leader);
+        let before = if ids.is_empty() { predecessors.clone() } else { IdSet::new() };
+        self.add_ids(id, DeliveredBatch { begun: batch.begun.max(1), ids, before });
     }
 
     fn add_ids(&mut self, id: CommandId, batch: DeliveredBatch) {
@@ -61,6 +63,7 @@ impl DeliveredBatches {
                 for (first, last) in batch.ids.as_ranges() {
                     all.insert_range(first, last);
                 }
+                all.extend(&batch.before);
             }
         }
         all
@@ -97,7 +100,9 @@ impl DeliveredBatches {
     /// What the member had begun before this batch is over as well, or is nothing.
     fn forget_batch(&mut self, id: CommandId, batch: &DeliveredBatch) {
         for (first, last) in batch.ids.as_ranges() {
-            self.ranges.remove(&first);
+            if self.ranges.get(&first).is_some_and(|(_, batch)| *batch == id) {
+                self.ranges.remove(&first);
+            }
             self.forgotten.insert_range(first, last);
         }
         let first = CommandId { leader: id.leader, sequence: 1 };
@@ -119,17 +124,26 @@ impl DeliveredBatches {
         let is_own = |it: CommandId| it.leader == id.leader;
         let numbers = batch.ids.as_ranges().map(|(first, last)| (first.sequence, last));
         let most = numbers.map(|(_, last)| last).max().unwrap_or(0);
-        let is_sound = id.leader.place() < self.upto.len()
+        let members = self.upto.len();
+        let is_sound = id.leader.place() < members
             && (1..=CommandId::SEQUENCE_MAX).contains(&id.sequence)
             && batch.ids.as_ranges().all(|(first, _)| is_own(first))
-            && (1..=CommandId::SEQUENCE_MAX).contains(&most)
-            && (1..=most).contains(&batch.begun)
+            && most <= CommandId::SEQUENCE_MAX
+            && (1..=most.max(1)).contains(&batch.begun)
             && !self.batches.contains_key(&id)
-            && batch.ids.as_ranges().all(|(first, _)| !self.ranges.contains_key(&first));
+            && batch.before.last_of_each().all(|id| id.leader.place() < members)
+            && (batch.ids.is_empty() || batch.before.is_empty());
         if is_sound {
             self.add_ids(id, batch);
         }
         is_sound
+    }
+
+    /// The largest number of a member's commands among all of these.
+    pub fn last_of(&self, leader: MemberId) -> u64 {
+        let delivered = self.batches.values().flat_map(|batch| batch.ids.last_of_each());
+        let all = delivered.chain(self.forgotten.last_of_each());
+        all.filter(|id| id.leader == leader).map(|id| id.sequence).max().unwrap_or(0)
     }
 
     /// Takes back what is forgotten. False: that cannot be.

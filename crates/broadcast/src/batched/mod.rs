@@ -25,7 +25,9 @@
 //!
 //! # What is stored
 //! Commands that wait are written down nowhere: a member that crashes has not proposed them, and
-//! names others as it would have named them.
+//! names others as it would have named them. So who writes down by itself what it has proposed asks
+//! after a crash which of it is [proposed](Broadcast::proposed); [epochs](crate::epochs) do not,
+//! and are not for batches.
 
 mod batch;
 mod checkpoint;
@@ -83,7 +85,8 @@ impl<B: Broadcast> Batched<B> {
     /// How many commands and batches it keeps, those that are delivered and may be asked for still
     /// among them.
     pub fn kept(&self) -> usize {
-        self.open.len() + self.waiting.len() + self.delivered.entries().count()
+        let waiting: usize = self.waiting.values().map(VecDeque::len).sum();
+        self.open.len() + waiting + self.delivered.entries().count()
     }
 
     /// The batch with which a command was delivered here, until all members have delivered it.
@@ -128,16 +131,18 @@ impl<B: Broadcast> Batched<B> {
         let batch = own.unwrap_or_else(|| CommandBatch::of(&command));
         self.take_numbers(id, &batch);
         let mut predecessors = self.delivered.commands(&predecessors);
-        self.delivered.add(id, &batch);
+        self.delivered.add(id, &batch, &predecessors);
         let meets_itself =
             batch.meets_itself(&command) && self.broken.keeps(BatchSwitch::NamesWithin);
         for NumberedCommand { sequence, command } in batch.commands {
             let id = CommandId { sequence, ..id };
-            let predecessors_of_it = predecessors.clone();
-            if meets_itself {
-                predecessors.insert(id);
-            }
-            let it = DeliveredCommand { id, command, predecessors: predecessors_of_it };
+            // Each names the one before it, and that one what all come after.
+            let next = match meets_itself {
+                true => std::iter::once(id).collect(),
+                false => predecessors.clone(),
+            };
+            let predecessors = std::mem::replace(&mut predecessors, next);
+            let it = DeliveredCommand { id, command, predecessors };
             out.effects.push(BroadcastEffect::Deliver(it));
         }
     }
@@ -200,9 +205,11 @@ impl<B: Broadcast> Batched<B> {
     fn take_waiting(&mut self, decided_at: MemberId) -> Option<Vec<NumberedCommand>> {
         let waiting = self.waiting.get_mut(&decided_at)?;
         let mut bytes = 0;
+        // Objects may have moved since.
+        let stays = |it: &NumberedCommand| self.inside.decided_at(&it.command) == Some(decided_at);
         let fits = |it: &&NumberedCommand| {
             bytes += it.command.payload.as_slice().len();
-            bytes <= self.limits.bytes
+            bytes <= self.limits.bytes && stays(it)
         };
         let count = waiting.iter().take(self.limits.commands).take_while(fits).count().max(1);
         let batch = waiting.drain(..count).collect();
@@ -344,5 +351,56 @@ impl<B: Broadcast> Broadcast for Batched<B> {
         for waiting in self.waiting.values() {
             assert!(!waiting.is_empty(), "nobody waits, and has a place: {self:?}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ObjectSet;
+    use crate::m2paxos::M2Paxos;
+
+    /// A member by itself, whose commands are delivered as soon as they leave.
+    fn member() -> Batched<M2Paxos> {
+        Batched::new(MemberId(0), 1, &BroadcastSettings::default(), &BatchedSwitches::default())
+    }
+
+    fn command(objects: &[u64]) -> Command {
+        let objects = ObjectSet::writes(objects.iter().copied()).into();
+        Command { objects, payload: [9; 4].as_slice().into() }
+    }
+
+    /// What is delivered, with what it comes after.
+    fn delivered(out: EffectsOf<Batched<M2Paxos>>) -> Vec<(u64, Vec<u64>)> {
+        let of = |effect| match effect {
+            BroadcastEffect::Deliver(it) => Some(it),
+            _ => None,
+        };
+        let all = out.effects.into_iter().filter_map(of);
+        let numbers = |it: DeliveredCommand| {
+            (it.id.sequence, it.predecessors.iter().map(|id| id.sequence).collect())
+        };
+        all.map(numbers).collect()
+    }
+
+    #[test]
+    fn what_stands_for_nothing_hides_nobody_that_comes_before_it() {
+        let mut member = member();
+        let mut out = BroadcastEffects::at(Nanos(0));
+        member.propose(command(&[1]), &mut out);
+        // A member that lies: this is no batch.
+        member.act(&mut out, |it, inside| _ = it.propose(command(&[1]), inside));
+        member.propose(command(&[1]), &mut out);
+        member.propose(command(&[1]), &mut out);
+        member.flush(&mut out);
+        assert_eq!(delivered(out), [(1, vec![]), (2, vec![1]), (3, vec![2])]);
+        member.assert_invariants();
+        // All of it comes back.
+        let mut back = self::member();
+        for piece in member.checkpoint() {
+            back.restore(&piece, Nanos(0)).expect("a checkpoint");
+        }
+        assert_eq!(back.delivered, member.delivered);
+        assert_eq!((back.named, back.batched), (3, 3));
     }
 }

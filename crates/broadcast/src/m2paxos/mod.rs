@@ -285,7 +285,8 @@ impl Broadcast for M2Paxos {
         self.switches.one_log.is_some() || self.grants.is_some()
     }
 
-    /// At who owns all of its objects. Under grants a command of several objects needs one.
+    /// At who owns all of its objects. Under grants several commands of an object each would be one
+    /// of several objects, which needs a grant.
     fn decided_at(&self, command: &Command) -> Option<MemberId> {
         if self.is_granted() || command.objects.is_everything() {
             return None;

@@ -1,87 +1,117 @@
 //! Something at some places of an object's order.
 //!
-//! Places come in order, nearly all without gaps, and go in order: what stands at them is a queue,
-//! whose memory serves again and again.
+//! Mostly there are few, and they come and go in order: a vector holds them, whose memory serves
+//! again and again. Where many are open, or are missed and come back one member's after the other,
+//! a tree does.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// So many are held in a vector at most.
+const FEW: usize = 32;
 
 /// Values by place.
 ///
-/// Invariants: places ascend.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Invariants: places ascend, and are all in the one or all in the other; which one means nothing.
+#[derive(Clone)]
 pub(in crate::m2paxos) struct PlaceMap<V> {
-    values: VecDeque<(u64, V)>,
+    few: Vec<(u64, V)>,
+    many: BTreeMap<u64, V>,
 }
 
 impl<V> PlaceMap<V> {
     pub const fn new() -> PlaceMap<V> {
-        PlaceMap { values: VecDeque::new() }
+        PlaceMap { few: Vec::new(), many: BTreeMap::new() }
     }
 
-    /// Where a place is, or would be.
+    /// Where a place is among few, or would be.
     fn find(&self, place: u64) -> Result<usize, usize> {
-        let Some((first, _)) = self.values.front() else { return Err(0) };
-        let Some(distance) = place.checked_sub(*first) else { return Err(0) };
-        let count = self.values.len();
-        // Without gaps it is there.
-        let guess = usize::try_from(distance).unwrap_or(usize::MAX).min(count - 1);
-        match self.values[guess].0 {
-            found if found == place => Ok(guess),
-            found if found < place => Err(count), // The last one: gaps only put others further on.
-            _ => self.values.binary_search_by_key(&place, |it| it.0),
-        }
-    }
-
-    /// How many places there are before one.
-    fn count_before(&self, place: u64) -> usize {
-        self.find(place).unwrap_or_else(|at| at)
+        self.few.binary_search_by_key(&place, |it| it.0)
     }
 
     pub fn get(&self, place: u64) -> Option<&V> {
-        self.find(place).ok().map(|at| &self.values[at].1)
+        match self.find(place) {
+            Ok(at) => Some(&self.few[at].1),
+            Err(_) => self.many.get(&place),
+        }
     }
 
     pub fn contains(&self, place: u64) -> bool {
-        self.find(place).is_ok()
+        self.get(place).is_some()
     }
 
     /// What is at a place, or what is put there.
     pub fn or_insert_with(&mut self, place: u64, new: impl FnOnce() -> V) -> &mut V {
+        if self.few.len() == FEW && self.find(place).is_err() {
+            self.many.extend(self.few.drain(..));
+        }
+        if !self.many.is_empty() {
+            return self.many.entry(place).or_insert_with(new);
+        }
         let at = self.find(place).unwrap_or_else(|at| {
-            self.values.insert(at, (place, new()));
+            self.few.insert(at, (place, new()));
             at
         });
-        &mut self.values[at].1
+        &mut self.few[at].1
     }
 
     pub fn insert(&mut self, place: u64, value: V) {
-        match self.find(place) {
-            Ok(at) => self.values[at].1 = value,
-            Err(at) => self.values.insert(at, (place, value)),
+        let mut value = Some(value);
+        let known = self.or_insert_with(place, || value.take().expect("it is put there once"));
+        if let Some(value) = value {
+            *known = value;
         }
     }
 
     pub fn remove(&mut self, place: u64) -> Option<V> {
-        let at = self.find(place).ok()?;
-        self.values.remove(at).map(|(_, value)| value)
+        match self.find(place) {
+            Ok(at) => Some(self.few.remove(at).1),
+            Err(_) => self.many.remove(&place),
+        }
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, &V)> {
-        self.values.iter().map(|(place, value)| (*place, value))
+        self.from(0)
     }
 
     /// Those from a place on.
     pub fn from(&self, place: u64) -> impl DoubleEndedIterator<Item = (u64, &V)> {
-        self.values.range(self.count_before(place)..).map(|(place, value)| (*place, value))
+        let few = &self.few[self.find(place).unwrap_or_else(|at| at)..];
+        let few = few.iter().map(|(place, value)| (*place, value));
+        few.chain(self.many.range(place..).map(|(place, value)| (*place, value)))
     }
 
     /// Those before a place, the last one first.
     pub fn before(&self, place: u64) -> impl Iterator<Item = (u64, &V)> {
-        self.values.range(..self.count_before(place)).rev().map(|(place, value)| (*place, value))
+        let few = &self.few[..self.find(place).unwrap_or_else(|at| at)];
+        let few = few.iter().map(|(place, value)| (*place, value));
+        few.chain(self.many.range(..place).map(|(place, value)| (*place, value))).rev()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.few.is_empty() && self.many.is_empty()
+    }
+}
+
+impl<V: PartialEq> PartialEq for PlaceMap<V> {
+    fn eq(&self, other: &PlaceMap<V>) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl<V: Eq> Eq for PlaceMap<V> {}
+
+impl<V: Hash> Hash for PlaceMap<V> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_usize(self.few.len() + self.many.len());
+        self.iter().for_each(|it| it.hash(state));
+    }
+}
+
+impl<V: fmt::Debug> fmt::Debug for PlaceMap<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
@@ -97,7 +127,7 @@ mod tests {
         /// It is what a map by place is.
         #[test]
         fn places_are_found_as_in_a_map(
-            steps in proptest::collection::vec((0_u64..40, 0_u8..4), 0..200),
+            steps in proptest::collection::vec((0_u64..80, 0_u8..4), 0..400),
         ) {
             let (mut places, mut map) = (PlaceMap::new(), BTreeMap::new());
             for (number, (place, what)) in (0..).zip(steps) {
@@ -123,7 +153,11 @@ mod tests {
                 prop_assert_eq!(places.before(place).map(found).collect::<Vec<_>>(), before);
                 prop_assert_eq!(places.iter().map(found).collect::<Vec<_>>(), all);
                 prop_assert_eq!(places.is_empty(), map.is_empty());
+                prop_assert!(places.few.is_empty() || places.many.is_empty());
             }
+            let mut again = PlaceMap::new();
+            map.iter().rev().for_each(|(place, number)| again.insert(*place, *number));
+            prop_assert_eq!(&again, &places);
         }
     }
 }

@@ -23,14 +23,17 @@ impl CertifiedSite {
         let limits = &cx.settings.limits;
         let is_much = rows_of(&ranges) > limits.procedure_steps;
         let (data, counts) = (self.data(), self.certification().counts_deletions);
-        let is_changed = self.switches.keeps(CertifiedSwitch::ComparesWatches)
-            && (!reads.iter().all(|read| data.is_newest(read, counts))
-                || !ranges.iter().all(|range| data.is_unchanged(range, counts)));
+        let is_changed = || {
+            !reads.iter().all(|read| data.is_newest(read, counts))
+                || !ranges.iter().all(|range| data.is_unchanged(range, counts))
+        };
+        let compares = self.switches.keeps(CertifiedSwitch::ComparesWatches);
+        let answers_at_once = is_much || (compares && is_changed());
         let keys = reads.into_iter().map(|read| (read.space, read.key)).collect();
         let ranges = ranges.into_iter().map(|range| range.seen).collect();
         let watch = ReadWatch::new(cx.now(), keys, ranges);
         let most = limits.transaction_bytes;
-        if is_much || is_changed || !self.watches.keep((from, request), watch, most) {
+        if answers_at_once || !self.watches.keep((from, request), watch, most) {
             self.watches.remove(&(from, request));
             cx.send(from, Message::Changed { request });
             return;
