@@ -68,16 +68,7 @@ pub(super) fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> 
         | Message::Renew { .. }
         | Message::AskClock { .. }
         | Message::Unwatch { .. } => judge_asker(view),
-        Message::Watch { reads, ranges, .. } => {
-            judge_asker(view)?;
-            let shard = own_shard(view)?;
-            let is_here =
-                |read: &ReadKey| shard_of_key(read.space, &read.key, view.catalog) == shard;
-            ensure(reads.iter().all(is_here), Rejection::Catalog)?;
-            ranges.iter().try_for_each(|range| judge_read_range(range, view))?;
-            reads.iter().try_for_each(ReadKey::judge)?;
-            ranges.iter().try_for_each(ReadRange::judge)
-        }
+        Message::Watch { reads, ranges, .. } => judge_watch(reads, ranges, view),
         Message::Commit { settled_below, participants, command, .. } => {
             judge_asker(view)?;
             view.owner(command.txn)?;
@@ -154,6 +145,17 @@ fn judge_reader(
     let begins = |at: Timestamp| Timestamp::new(at.counter(), RepositoryId(0));
     snapshot.into_iter().try_for_each(|at| view.issued(begins(at)))?;
     view.issued(begins(at_least))
+}
+
+/// A coordinator waits for a change of what it has read in this shard.
+fn judge_watch(reads: &[ReadKey], ranges: &[ReadRange], view: View<'_>) -> Result<(), Rejection> {
+    judge_asker(view)?;
+    let shard = own_shard(view)?;
+    let is_here = |read: &ReadKey| shard_of_key(read.space, &read.key, view.catalog) == shard;
+    ensure(reads.iter().all(is_here), Rejection::Catalog)?;
+    ranges.iter().try_for_each(|range| judge_read_range(range, view))?;
+    reads.iter().try_for_each(ReadKey::judge)?;
+    ranges.iter().try_for_each(ReadRange::judge)
 }
 
 /// A member answers a coordinator.

@@ -277,3 +277,20 @@ impl ShardMember {
         all - unseen
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::{Participant as _, RepositoryId, Settings};
+
+    use super::*;
+    use crate::sharded::Switches;
+
+    #[test]
+    #[should_panic(expected = "is read too early")]
+    fn nothing_is_read_at_a_time_that_the_clock_has_not_come_to() {
+        let id = RepositoryId(0);
+        let member = ShardMember::new(id, &Settings::default(), &Switches::default());
+        member.assert_has_come_to(Timestamp::ZERO);
+        member.assert_has_come_to(Timestamp::new(1, id));
+    }
+}
