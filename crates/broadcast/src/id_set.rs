@@ -180,6 +180,18 @@ impl IdSet {
         }
     }
 
+    /// Those of one leader from a command up to and with a number.
+    pub(crate) fn within(&self, first: CommandId, last: u64) -> IdSet {
+        let ranges = self.ranges[self.place(first)..].iter();
+        let ranges = ranges.take_while(|it| it.leader == first.leader && it.first <= last);
+        let cut = |it: &IdRange| IdRange {
+            leader: it.leader,
+            first: it.first.max(first.sequence),
+            last: it.last.min(last),
+        };
+        IdSet { ranges: ranges.map(cut).collect() }
+    }
+
     /// All of them, by leader.
     pub fn iter(&self) -> impl Iterator<Item = CommandId> + '_ {
         self.ranges.iter().flat_map(|range| {

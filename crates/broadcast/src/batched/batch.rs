@@ -40,6 +40,8 @@ pub(super) struct CommandBatch {
     /// All commands of its member with smaller numbers are in earlier batches, or were given up, or
     /// were lost with a crash before they were in one.
     pub begun: u64,
+    /// No command of its member with a larger number is in an earlier batch.
+    pub upto: u64,
     /// In the order of their numbers.
     pub commands: Vec<NumberedCommand>,
 }
@@ -73,7 +75,7 @@ impl CommandBatch {
         (is_alone || !everything)
             && are_ascending
             && begun.contains(&self.begun)
-            && last.is_some_and(|last| last <= CommandId::SEQUENCE_MAX)
+            && last.is_some_and(|last| (last..=CommandId::SEQUENCE_MAX).contains(&self.upto))
     }
 
     /// The command that stands for all of them.
@@ -97,7 +99,7 @@ impl CommandBatch {
 }
 
 wire_struct!(NumberedCommand { sequence: u64, command: Command });
-wire_struct!(CommandBatch { begun: u64, commands: Vec<NumberedCommand> });
+wire_struct!(CommandBatch { begun: u64, upto: u64, commands: Vec<NumberedCommand> });
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +111,8 @@ mod tests {
             payload: [number as u8; 3].as_slice().into(),
         };
         let numbered = |it: &u64| NumberedCommand { sequence: *it, command: command(*it) };
-        CommandBatch { begun, commands: sequences.iter().map(numbered).collect() }
+        let upto = sequences.last().copied().unwrap_or(0);
+        CommandBatch { begun, upto, commands: sequences.iter().map(numbered).collect() }
     }
 
     #[test]
@@ -134,6 +137,7 @@ mod tests {
             batch(2, &[1]),
             batch(1, &[CommandId::SEQUENCE_MAX + 1]),
             batch(1, &[]),
+            CommandBatch { upto: 1, ..batch(1, &[1, 2]) },
         ];
         for it in unsound {
             assert_eq!(CommandBatch::of(&it.command()), nothing, "{it:?}");

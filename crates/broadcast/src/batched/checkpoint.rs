@@ -2,23 +2,22 @@
 
 use muesli_core::checkpoint::{HEAD_PIECE_BYTES, pieces};
 use muesli_core::wire::{Wire, WireError};
-use muesli_core::{Nanos, wire_struct};
-use xxhash_rust::xxh3::xxh3_64;
+use muesli_core::{Nanos, wire_enum, wire_struct};
 
 use super::Batched;
 use super::delivered::DeliveredBatch;
 use crate::broadcast::Broadcast;
 use crate::command::{CommandId, MemberId};
 use crate::id_set::IdSet;
-use crate::member::checkpoint::{CheckpointError, holds};
+use crate::member::checkpoint::{CheckpointError, holds, opened, sealed};
 
-/// A batch that is delivered.
+/// What of a checkpoint there may be many of.
 #[derive(Clone, Debug)]
-struct BatchEntry {
-    id: CommandId,
-    begun: u64,
-    ids: IdSet,
-    before: IdSet,
+enum BatchEntry {
+    /// A batch that is delivered.
+    Delivered { id: CommandId, begun: u64, upto: u64, ids: IdSet },
+    /// What stood for nothing.
+    Nothing { id: CommandId, before: IdSet },
 }
 
 /// What comes last.
@@ -29,7 +28,7 @@ struct BatchesEnd {
     /// The largest number of an own command that was in a batch.
     last: u64,
     upto: Vec<u64>,
-    forgotten: IdSet,
+    delivered: IdSet,
 }
 
 /// The kinds of pieces, in the order in which they come.
@@ -39,45 +38,45 @@ const END: u8 = 2;
 
 impl<B: Broadcast> Batched<B> {
     pub(super) fn pieces(&self) -> impl Iterator<Item = Vec<u8>> {
-        let mut delivered = self.delivered.clone();
-        delivered.forget(|id| self.inside.has_forgotten(id));
+        let mut known = self.delivered.clone();
+        known.forget(|id| self.inside.has_forgotten(id));
         let inside = self.inside.checkpoint().map(|inner| [vec![INSIDE], inner].concat());
-        let entry = |(id, it): (CommandId, &DeliveredBatch)| BatchEntry {
-            id,
-            begun: it.begun,
-            ids: it.ids.clone(),
-            before: it.before.clone(),
+        let batch = |(id, it): (CommandId, &DeliveredBatch)| {
+            let DeliveredBatch { begun, upto, ids } = it.clone();
+            BatchEntry::Delivered { id, begun, upto, ids }
         };
-        let entries: Vec<BatchEntry> = delivered.entries().map(entry).collect();
-        let (upto, forgotten) = delivered.forgotten();
+        let nothing =
+            |(id, before): (CommandId, &IdSet)| BatchEntry::Nothing { id, before: before.clone() };
+        let entries: Vec<BatchEntry> =
+            known.batches().map(batch).chain(known.nothing().map(nothing)).collect();
+        let (upto, delivered) = known.head();
         let end = BatchesEnd {
             batches: entries.len() as u64,
             last: self.batched,
             upto: upto.to_vec(),
-            forgotten: forgotten.clone(),
+            delivered: delivered.clone(),
         };
         let entries = pieces(vec![BATCHES], entries, HEAD_PIECE_BYTES);
         let end = std::iter::once(muesli_core::checkpoint::piece(END, &end));
-        inside.chain(entries).chain(end).map(|mut piece| {
-            xxh3_64(&piece).encode(&mut piece);
-            piece
-        })
+        inside.chain(entries).chain(end).map(sealed)
     }
 
     pub(super) fn take_piece(&mut self, piece: &[u8], now: Nanos) -> Result<bool, CheckpointError> {
-        let (bytes, sum) = piece.split_last_chunk().ok_or(CheckpointError::Damaged)?;
-        if xxh3_64(bytes) != u64::from_le_bytes(*sum) {
-            return Err(CheckpointError::Damaged);
-        }
-        match bytes.split_first() {
+        match opened(piece)?.split_first() {
             Some((&INSIDE, inner)) if !self.is_restored => {
                 self.is_restored = self.inside.restore(inner, now)?;
                 Ok(false)
             }
             Some((&BATCHES, entries)) if self.is_restored => {
-                for BatchEntry { id, begun, ids, before } in Vec::decode_all(entries)? {
-                    let batch = DeliveredBatch { begun, ids, before };
-                    let is_sound = self.delivered.take_entry(id, batch);
+                for entry in Vec::decode_all(entries)? {
+                    let is_sound = match entry {
+                        BatchEntry::Delivered { id, begun, upto, ids } => {
+                            self.delivered.take_batch(id, DeliveredBatch { begun, upto, ids })
+                        }
+                        BatchEntry::Nothing { id, before } => {
+                            self.delivered.take_nothing(id, before)
+                        }
+                    };
                     holds(is_sound, "a batch that cannot be")?;
                 }
                 Ok(false)
@@ -91,7 +90,7 @@ impl<B: Broadcast> Batched<B> {
     }
 
     fn finish(&mut self, end: BatchesEnd) -> Result<bool, CheckpointError> {
-        let found = self.delivered.entries().count() as u64;
+        let found = self.delivered.len() as u64;
         if found != end.batches {
             return Err(CheckpointError::Incomplete { expected: end.batches, found });
         }
@@ -101,8 +100,8 @@ impl<B: Broadcast> Batched<B> {
         let mut last = leaders.zip(&end.upto).map(last).filter(|id| id.sequence > 0);
         let is_forgotten = last.all(|id| self.inside.has_forgotten(id));
         holds(is_forgotten, "a batch is forgotten that the order has")?;
-        let is_sound = self.delivered.take_forgotten(end.upto, end.forgotten);
-        holds(is_sound, "what is forgotten cannot be")?;
+        let is_sound = self.delivered.take_head(end.upto, &end.delivered);
+        holds(is_sound, "what was delivered cannot be")?;
         let own = self.delivered.last_of(self.me);
         holds(own <= end.last, "an own command beyond the last one")?;
         self.is_restored = false;
@@ -114,5 +113,8 @@ impl<B: Broadcast> Batched<B> {
     }
 }
 
-wire_struct!(BatchEntry { id: CommandId, begun: u64, ids: IdSet, before: IdSet });
-wire_struct!(BatchesEnd { batches: u64, last: u64, upto: Vec<u64>, forgotten: IdSet });
+wire_enum!(BatchEntry, "batch of a checkpoint" {
+    0 => Delivered { id: CommandId, begun: u64, upto: u64, ids: IdSet },
+    1 => Nothing { id: CommandId, before: IdSet },
+});
+wire_struct!(BatchesEnd { batches: u64, last: u64, upto: Vec<u64>, delivered: IdSet });

@@ -20,8 +20,9 @@
 //!
 //! # Names
 //! Commands have names of their own, which are not those of the commands below. A batch says the
-//! numbers of its commands, and up to which number its member has begun all others; so what a
-//! command's name stands for need not be kept once all members have delivered it.
+//! numbers of its commands, and from which on and up to which others of its member may be open, or
+//! in earlier batches; so what a command's name stands for need not be kept once all members have
+//! delivered it.
 //!
 //! # What is stored
 //! Commands that wait are written down nowhere: a member that crashes has not proposed them, and
@@ -86,7 +87,7 @@ impl<B: Broadcast> Batched<B> {
     /// among them.
     pub fn kept(&self) -> usize {
         let waiting: usize = self.waiting.values().map(VecDeque::len).sum();
-        self.open.len() + waiting + self.delivered.entries().count()
+        self.open.len() + waiting + self.delivered.len()
     }
 
     /// The batch with which a command was delivered here, until all members have delivered it.
@@ -96,7 +97,7 @@ impl<B: Broadcast> Batched<B> {
 
     /// Whether a command was delivered here, or is nothing.
     pub fn has_delivered(&self, id: CommandId) -> bool {
-        self.batch_of(id).is_some() || self.delivered.has_forgotten(id)
+        self.delivered.has(id)
     }
 
     /// Whether a command of this member waits, and is written down nowhere.
@@ -193,7 +194,9 @@ impl<B: Broadcast> Batched<B> {
         out: &mut EffectsOf<Self>,
     ) {
         let first = commands.first().expect("a batch has a command").sequence;
-        let batch = CommandBatch { begun: self.begun().min(first), commands };
+        let last = commands.last().expect("a batch has a command").sequence;
+        let (begun, upto) = (self.begun().min(first), self.batched.max(last));
+        let batch = CommandBatch { begun, upto, commands };
         let mut inside = BroadcastEffects::at(out.now);
         let id = self.inside.propose(batch.command(), &mut inside);
         self.take_numbers(id, &batch);
@@ -300,8 +303,7 @@ impl<B: Broadcast> Broadcast for Batched<B> {
 
     fn has_forgotten(&self, id: CommandId) -> bool {
         let batch = self.delivered.batch_of(id);
-        batch.is_some_and(|batch| self.inside.has_forgotten(batch))
-            || self.delivered.has_forgotten(id)
+        self.delivered.has(id) && batch.is_none_or(|batch| self.inside.has_forgotten(batch))
     }
 
     fn judge(&self, from: MemberId, message: &Self::Message) -> Result<(), Rejection> {
@@ -322,8 +324,7 @@ impl<B: Broadcast> Broadcast for Batched<B> {
     fn recover(&mut self, id: CommandId, out: &mut EffectsOf<Self>) {
         let has = |it: &OpenBatch| it.batch.commands.iter().any(|it| it.sequence == id.sequence);
         let own = self.open.iter().find(|(_, it)| id.leader == self.me && has(it));
-        let batch = own.map(|(batch, _)| *batch).or_else(|| self.delivered.batch_of(id));
-        if let Some(batch) = batch {
+        if let Some(batch) = own.map(|(batch, _)| *batch) {
             self.act(out, |it, inside| it.recover(batch, inside));
         }
     }
@@ -393,6 +394,7 @@ mod tests {
         member.propose(command(&[1]), &mut out);
         member.propose(command(&[1]), &mut out);
         member.flush(&mut out);
+        // The second names the first by what stands between them, the third the one before it.
         assert_eq!(delivered(out), [(1, vec![]), (2, vec![1]), (3, vec![2])]);
         member.assert_invariants();
         // All of it comes back.

@@ -3,7 +3,6 @@
 use muesli_core::checkpoint::{HEAD_PIECE_BYTES, piece, pieces};
 use muesli_core::wire::{Wire, WireError};
 use muesli_core::{Nanos, wire_enum, wire_struct};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::list::{MemberList, MemberName};
 use super::previous::PreviousEpoch;
@@ -12,7 +11,7 @@ use super::{EpochMember, MemberState};
 use crate::broadcast::Broadcast;
 use crate::command::CommandId;
 use crate::id_set::IdSet;
-use crate::member::checkpoint::{CheckpointError, holds};
+use crate::member::checkpoint::{CheckpointError, holds, opened, sealed};
 
 /// What there is once.
 #[derive(Clone, Debug)]
@@ -79,10 +78,7 @@ impl<B: Broadcast> EpochMember<B> {
         let all = std::iter::once(piece(HEAD, &head));
         let all = all.chain(pieces(vec![OPEN], open, HEAD_PIECE_BYTES));
         let all = all.chain(current).chain(previous).chain(std::iter::once(vec![END]));
-        all.map(|mut piece| {
-            xxh3_64(&piece).encode(&mut piece);
-            piece
-        })
+        all.map(sealed)
     }
 
     /// Takes a piece of a checkpoint of this member, in the order in which they were written, into
@@ -91,10 +87,7 @@ impl<B: Broadcast> EpochMember<B> {
     /// # Errors
     /// It is no such piece, or the whole is no checkpoint; the member is of no use any more.
     pub fn restore(&mut self, piece: &[u8], now: Nanos) -> Result<bool, CheckpointError> {
-        let (bytes, sum) = piece.split_last_chunk().ok_or(CheckpointError::Damaged)?;
-        if xxh3_64(bytes) != u64::from_le_bytes(*sum) {
-            return Err(CheckpointError::Damaged);
-        }
+        let bytes = opened(piece)?;
         let is_first = self.restoring.is_none();
         match bytes.split_first() {
             Some((&HEAD, head)) if is_first => self.take_head(EpochHead::decode_all(head)?)?,

@@ -4,13 +4,12 @@
 use muesli_core::checkpoint::{HEAD_PIECE_BYTES, pieces};
 use muesli_core::wire::{Wire, WireError};
 use muesli_core::{Nanos, wire_struct};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::message::FrozenReport;
 use super::{M2PaxosBounded, OrdersOwnership};
 use crate::broadcast::Broadcast as _;
 use crate::command::{CommandId, MemberId};
-use crate::member::checkpoint::{CheckpointError, holds};
+use crate::member::checkpoint::{CheckpointError, holds, opened, sealed};
 
 /// A grant that is open.
 #[derive(Clone, Debug)]
@@ -73,17 +72,11 @@ impl<B: OrdersOwnership> M2PaxosBounded<B> {
             parts: self.closing.parts().count() as u64,
         };
         let end = std::iter::once(muesli_core::checkpoint::piece(END, &end));
-        objects.chain(order).chain(grants).chain(parts).chain(end).map(|mut piece| {
-            xxh3_64(&piece).encode(&mut piece);
-            piece
-        })
+        objects.chain(order).chain(grants).chain(parts).chain(end).map(sealed)
     }
 
     pub(super) fn take_piece(&mut self, piece: &[u8], now: Nanos) -> Result<bool, CheckpointError> {
-        let (bytes, sum) = piece.split_last_chunk().ok_or(CheckpointError::Damaged)?;
-        if xxh3_64(bytes) != u64::from_le_bytes(*sum) {
-            return Err(CheckpointError::Damaged);
-        }
+        let bytes = opened(piece)?;
         let restoring = self.restoring.get_or_insert_default();
         match bytes.split_first() {
             Some((&OBJECTS, inner)) if !restoring.objects => {

@@ -125,6 +125,19 @@ pub(crate) trait Checkpointed {
     fn take_head(&mut self, head: Self::Head, now: Nanos) -> Result<(), CheckpointError>;
 }
 
+/// A piece, with the sum of its bytes at its end.
+pub(crate) fn sealed(mut piece: Vec<u8>) -> Vec<u8> {
+    xxh3_64(&piece).encode(&mut piece);
+    piece
+}
+
+/// The bytes of a piece, whose sum is right.
+pub(crate) fn opened(piece: &[u8]) -> Result<&[u8], CheckpointError> {
+    let (bytes, sum) = piece.split_last_chunk().ok_or(CheckpointError::Damaged)?;
+    let is_right = xxh3_64(bytes) == u64::from_le_bytes(*sum);
+    is_right.then_some(bytes).ok_or(CheckpointError::Damaged)
+}
+
 /// The kinds of pieces.
 const ENTRIES: u8 = 0;
 const HEAD: u8 = 1;
@@ -135,10 +148,7 @@ pub(crate) fn pieces_of<T: Checkpointed>(state: &T) -> impl Iterator<Item = Vec<
     let entries = state.checkpoint_entries().count() as u64;
     let head = CheckpointHead { member, members: members as u16, entries, rest: state.head() };
     let all = pieces(vec![ENTRIES], state.checkpoint_entries(), HEAD_PIECE_BYTES);
-    all.chain(std::iter::once(piece(HEAD, &head))).map(|mut piece| {
-        xxh3_64(&piece).encode(&mut piece);
-        piece
-    })
+    all.chain(std::iter::once(piece(HEAD, &head))).map(sealed)
 }
 
 /// Takes a piece into a member without memory. True: it was the last one.
@@ -147,11 +157,7 @@ pub(crate) fn take_piece<T: Checkpointed>(
     piece: &[u8],
     now: Nanos,
 ) -> Result<bool, CheckpointError> {
-    let (bytes, sum) = piece.split_last_chunk().ok_or(CheckpointError::Damaged)?;
-    if xxh3_64(bytes) != u64::from_le_bytes(*sum) {
-        return Err(CheckpointError::Damaged);
-    }
-    match bytes.split_first() {
+    match opened(piece)?.split_first() {
         Some((&ENTRIES, entries)) => {
             Vec::decode_all(entries)?.into_iter().for_each(|entry| state.take_entry(entry));
             Ok(false)
