@@ -1,13 +1,14 @@
 //! Who waits at this site for a change of what was read: told as soon as a commit is applied here
 //! that changes it, whichever site it comes from.
 
-use muesli_core::parts::watches::ReadWatch;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId};
 
 use super::CertifiedSite;
 use crate::certified::Context;
 use crate::certified::message::Message;
-use crate::certified::message::command::{ReadKey, ReadRange, rows_of};
+use crate::certified::message::command::{ReadKey, ReadRange};
+use crate::certified::state::CertifiedData;
+use crate::certified::state::watches::{AskedWatch, WatchSwitches};
 use crate::certified::switches::CertifiedSwitch;
 
 impl CertifiedSite {
@@ -20,21 +21,14 @@ impl CertifiedSite {
         (reads, ranges): (Vec<ReadKey>, Vec<ReadRange>),
         cx: &mut Context<'_>,
     ) {
-        let limits = &cx.settings.limits;
-        let is_much = rows_of(&ranges) > limits.procedure_steps;
-        let (data, counts) = (self.data(), self.certification().counts_deletions);
-        let is_changed = || {
-            !reads.iter().all(|read| data.is_newest(read, counts))
-                || !ranges.iter().all(|range| data.is_unchanged(range, counts))
+        let switches = WatchSwitches {
+            compares: self.switches.keeps(CertifiedSwitch::ComparesWatches),
+            counts_deletions: self.certification().counts_deletions,
         };
-        let compares = self.switches.keeps(CertifiedSwitch::ComparesWatches);
-        let answers_at_once = is_much || (compares && is_changed());
-        let keys = reads.into_iter().map(|read| (read.space, read.key)).collect();
-        let ranges = ranges.into_iter().map(|range| range.seen).collect();
-        let watch = ReadWatch::new(cx.now(), keys, ranges);
-        let most = limits.transaction_bytes;
-        if answers_at_once || !self.watches.keep((from, request), watch, most) {
-            self.watches.remove(&(from, request));
+        let data = CertifiedData { spaces: &self.spaces, objects: &self.objects };
+        let asked = AskedWatch { watcher: (from, request), reads, ranges };
+        let at = (cx.now(), &cx.settings.limits);
+        if !asked.keep(&mut self.watches, data, switches, at) {
             cx.send(from, Message::Changed { request });
             return;
         }

@@ -6,6 +6,7 @@ pub mod execute;
 pub mod objects;
 pub mod pages;
 pub mod readers;
+pub mod watches;
 
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::versions::Version;

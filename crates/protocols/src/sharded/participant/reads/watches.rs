@@ -4,10 +4,11 @@
 //! A member may be behind the one at which something was read. It says then that there was a change
 //! where there was none, and whoever waits looks again.
 
-use muesli_core::parts::watches::ReadWatch;
 use muesli_core::{Address, Nanos, SmallBytes, SpaceId};
 
-use crate::certified::message::command::{ReadKey, ReadRange, rows_of};
+use crate::certified::message::command::{ReadKey, ReadRange};
+use crate::certified::state::CertifiedData;
+use crate::certified::state::watches::{AskedWatch, WatchSwitches};
 use crate::sharded::Context;
 use crate::sharded::message::Message;
 use crate::sharded::participant::ShardMember;
@@ -23,21 +24,14 @@ impl ShardMember {
         (reads, ranges): (Vec<ReadKey>, Vec<ReadRange>),
         cx: &mut Context<'_>,
     ) {
-        let limits = &cx.settings.limits;
-        let is_much = rows_of(&ranges) > limits.procedure_steps;
-        let (data, counts) = (self.data(), self.switches.keeps(ShardedSwitch::CountsDeletions));
-        let is_changed = || {
-            !reads.iter().all(|read| data.is_newest(read, counts))
-                || !ranges.iter().all(|range| data.is_unchanged(range, counts))
+        let switches = WatchSwitches {
+            compares: self.switches.keeps(ShardedSwitch::ComparesWatches),
+            counts_deletions: self.switches.keeps(ShardedSwitch::CountsDeletions),
         };
-        let compares = self.switches.keeps(ShardedSwitch::ComparesWatches);
-        let answers_at_once = is_much || (compares && is_changed());
-        let keys = reads.into_iter().map(|read| (read.space, read.key)).collect();
-        let ranges = ranges.into_iter().map(|range| range.seen).collect();
-        let watch = ReadWatch::new(cx.now(), keys, ranges);
-        let most = limits.transaction_bytes;
-        if answers_at_once || !self.watches.keep((from, request), watch, most) {
-            self.watches.remove(&(from, request));
+        let data = CertifiedData { spaces: &self.spaces, objects: &self.objects };
+        let asked = AskedWatch { watcher: (from, request), reads, ranges };
+        let at = (cx.now(), &cx.settings.limits);
+        if !asked.keep(&mut self.watches, data, switches, at) {
             cx.send(from, Message::Changed { request });
             return;
         }
