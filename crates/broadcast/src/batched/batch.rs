@@ -16,6 +16,8 @@ pub struct BatchLimits {
     pub commands: usize,
     /// Their payloads have so many bytes at most, unless a command alone has more.
     pub bytes: usize,
+    /// They touch so many objects at most, counted for each, unless a command alone does more.
+    pub objects: usize,
     /// So many batches of a member that go to the same other one are open at once; what comes
     /// meanwhile waits and makes the next ones.
     pub open: usize,
@@ -23,7 +25,7 @@ pub struct BatchLimits {
 
 impl Default for BatchLimits {
     fn default() -> BatchLimits {
-        BatchLimits { commands: 1_000, bytes: 64 << 10, open: 1 }
+        BatchLimits { commands: 1_000, bytes: 64 << 10, objects: 4_096, open: 1 }
     }
 }
 

@@ -28,7 +28,7 @@
 //! Commands that wait are written down nowhere: a member that crashes has not proposed them, and
 //! names others as it would have named them. So who writes down by itself what it has proposed asks
 //! after a crash which of it is [proposed](Broadcast::proposed); [epochs](crate::epochs) do not,
-//! and are not for batches.
+//! and have batches of their own.
 
 mod batch;
 mod checkpoint;
@@ -207,12 +207,13 @@ impl<B: Broadcast> Batched<B> {
     /// The next batch of those that wait for one member.
     fn take_waiting(&mut self, decided_at: MemberId) -> Option<Vec<NumberedCommand>> {
         let waiting = self.waiting.get_mut(&decided_at)?;
-        let mut bytes = 0;
+        let (mut bytes, mut objects) = (0, 0);
         // Objects may have moved since.
         let stays = |it: &NumberedCommand| self.inside.decided_at(&it.command) == Some(decided_at);
         let fits = |it: &&NumberedCommand| {
             bytes += it.command.payload.as_slice().len();
-            bytes <= self.limits.bytes && stays(it)
+            objects += it.command.objects.len();
+            bytes <= self.limits.bytes && objects <= self.limits.objects && stays(it)
         };
         let count = waiting.iter().take(self.limits.commands).take_while(fits).count().max(1);
         let batch = waiting.drain(..count).collect();

@@ -51,23 +51,24 @@ const END: u8 = 4;
 
 impl<B: Broadcast> EpochMember<B> {
     /// The state of this member as it is now, in pieces of bounded size: what a replay of all its
-    /// records would make. No [state](Self::is_taking) is on its way to it.
+    /// records would make. No [state](Self::is_taking) is on its way to it; what
+    /// [waits](Self::unwritten) is not part of it.
     pub fn checkpoint(&self) -> impl Iterator<Item = Vec<u8>> {
         assert!(self.taking.is_none(), "half of a state is no checkpoint");
+        let (last, open) = self.own.written();
+        let open: Vec<OpenRequest> = open
+            .map(|(sequence, request)| OpenRequest { sequence, request: request.clone() })
+            .collect();
         let head = EpochHead {
             me: self.me,
             state: self.state,
             list: self.list.clone(),
             previous: self.previous.as_ref().map(|previous| previous.list.clone()),
-            last: self.own.last,
-            open: self.own.open.len() as u64,
+            last,
+            open: open.len() as u64,
             delivered: self.delivered.clone(),
             given: self.giving.last,
         };
-        let open = self.own.open.iter().map(|(sequence, request)| {
-            let (sequence, request) = (*sequence, request.clone());
-            OpenRequest { sequence, request }
-        });
         let with = |kind: u8| move |inner: Vec<u8>| [vec![kind], inner].concat();
         let current = self.current.iter().flat_map(Broadcast::checkpoint).map(with(CURRENT));
         let previous = self
@@ -139,7 +140,8 @@ impl<B: Broadcast> EpochMember<B> {
             self.previous = Some(PreviousEpoch::new(previous, new(place)));
         }
         (self.state, self.list, self.delivered) = (state, list, delivered);
-        (self.own.last, self.giving.last) = (last, given);
+        self.own.restore(last);
+        self.giving.last = given;
         self.restoring = Some(parts);
         Ok(())
     }

@@ -83,13 +83,13 @@ pub struct SnapshotPiece {
     pub is_last: bool,
 }
 
-/// A request of this member that a record proposes.
+/// Requests of this member that a record proposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ProposedRequest {
+pub struct ProposedRequests {
     /// As which command.
     pub id: CommandId,
-    /// Which request.
-    pub sequence: u64,
+    /// The number of the last of them.
+    pub last: u64,
 }
 
 /// What a member writes down.
@@ -101,8 +101,8 @@ pub enum EpochRecord<R> {
         epoch: GroupEpoch,
         /// What.
         record: R,
-        /// The request that is proposed by it.
-        proposed: Option<ProposedRequest>,
+        /// The requests that are proposed by it.
+        proposed: Option<ProposedRequests>,
     },
     /// All members of this epoch that were in the last one have left that: it is forgotten.
     PreviousForgotten,
@@ -222,7 +222,7 @@ impl<M, R> EpochEffects<M, R> {
 
 wire_struct!(SnapshotHead { list: MemberList, delivered: IdSet });
 wire_struct!(SnapshotPiece { bytes: SmallBytes, is_last: bool });
-wire_struct!(ProposedRequest { id: CommandId, sequence: u64 });
+wire_struct!(ProposedRequests { id: CommandId, last: u64 });
 wire_enum!(EpochMessage<M: muesli_core::wire::Wire>, "message" {
     0 => Ordered { epoch: GroupEpoch, message: M },
     1 => Running(list: MemberList),
@@ -235,7 +235,7 @@ wire_enum!(EpochMessage<M: muesli_core::wire::Wire>, "message" {
     8 => Taken { snapshot: u64 },
 });
 wire_enum!(EpochRecord<R: muesli_core::wire::Wire>, "record" {
-    0 => Ordered { epoch: GroupEpoch, record: R, proposed: Option<ProposedRequest> },
+    0 => Ordered { epoch: GroupEpoch, record: R, proposed: Option<ProposedRequests> },
     1 => PreviousForgotten,
     2 => Given { snapshot: u64 },
     3 => TakingBegan(head: SnapshotHead),

@@ -16,6 +16,12 @@
 //! before it, in one order of those that conflict; and apply none of those after it. All that is
 //! applied in the next epoch comes after all of this one.
 //!
+//! # Batches
+//! Requests that come while others of their member are under way may [wait](EpochSettings::batches)
+//! and be proposed as one command, as [batched](crate::Batched) broadcasts do: those that are
+//! decided at the same member, so many at most. Each has its own name, and touches its own objects.
+//! Those that wait are written down nowhere: who crashes has not asked for them.
+//!
 //! # Who goes on with the epoch that is over
 //! A member that has left it still answers there, from its memory of it, until it has heard that
 //! all have left it. So a majority of it can still bring it to its end, and nobody needs to be told
@@ -43,6 +49,7 @@
 //! What the broadcasts of the last two epochs store; that all have left the earlier one; a state
 //! that is taken, piece by piece; the numbers of snapshots that were given.
 
+mod batch;
 mod checkpoint;
 mod give;
 mod judge;
@@ -57,17 +64,19 @@ mod take;
 
 use muesli_core::Nanos;
 
+use crate::batched::BatchLimits;
 use crate::broadcast::{Broadcast, BroadcastSettings};
 use crate::command::{Command, CommandId};
 use crate::effects::BroadcastEffects;
 use crate::id_set::IdSet;
+use batch::RequestBatch;
 use checkpoint::RestoredParts;
 use give::GivenSnapshots;
 pub use kept::KeptSnapshots;
 pub use list::{ChangeError, GroupEpoch, ListedMember, MemberChange, MemberList, MemberName};
 pub use message::{
     DeliveredRequest, EpochEffect, EpochEffects, EpochEffectsOf, EpochMessage, EpochRecord,
-    ProposedRequest, SnapshotHead, SnapshotPiece,
+    ProposedRequests, SnapshotHead, SnapshotPiece,
 };
 use previous::PreviousEpoch;
 pub use request::RequestId;
@@ -94,6 +103,8 @@ pub struct EpochSettings<C> {
     pub broadcast: BroadcastSettings,
     /// Variants of the broadcast.
     pub choice: C,
+    /// How requests of a member are ordered as one; `None`: each is ordered by itself.
+    pub batches: Option<BatchLimits>,
     /// Rules that tests break.
     pub switches: EpochSwitches,
 }
@@ -109,6 +120,7 @@ pub struct EpochMember<B: Broadcast> {
     members: usize,
     settings: BroadcastSettings,
     choice: B::Switches,
+    batches: Option<BatchLimits>,
     switches: EpochSwitches,
     state: MemberState,
     /// The members of the epoch in which this one is; of none, at first.
@@ -164,6 +176,7 @@ impl<B: Broadcast> EpochMember<B> {
             members,
             settings: settings.broadcast.clone(),
             choice: settings.choice.clone(),
+            batches: settings.batches,
             switches: settings.switches.clone(),
             state: MemberState::Empty,
             list: MemberList::default(),
@@ -225,6 +238,12 @@ impl<B: Broadcast> EpochMember<B> {
     pub fn proposed(&self) -> impl Iterator<Item = (RequestId, &Command)> {
         let all = self.own.open.iter().filter(|(_, own)| own.change.is_none());
         all.map(|(sequence, own)| (self.request(*sequence), &own.command))
+    }
+
+    /// Those of them that wait for a [batch](EpochSettings::batches), and are written down nowhere:
+    /// if this member crashes, it has not asked for them.
+    pub fn unwritten(&self) -> impl Iterator<Item = RequestId> {
+        self.own.unwritten().iter().map(|sequence| self.request(*sequence))
     }
 
     fn request(&self, sequence: u64) -> RequestId {
@@ -332,9 +351,9 @@ impl<B: Broadcast> EpochMember<B> {
     }
 
     /// The commands by which requests of this member are proposed in this epoch.
-    fn proposed_in_epoch(&self) -> Vec<(CommandId, u64)> {
+    fn proposed_in_epoch(&self) -> Vec<(CommandId, RequestBatch)> {
         let all = self.current.iter().flat_map(Broadcast::proposed);
-        all.filter_map(|(id, command)| Some((id, OwnRequest::of(command)?.0))).collect()
+        all.map(|(id, command)| (id, RequestBatch::of(command))).collect()
     }
 
     /// Takes a record of an earlier incarnation, in the order in which they were written. The
@@ -378,16 +397,19 @@ impl<B: Broadcast> EpochMember<B> {
         &mut self,
         epoch: GroupEpoch,
         record: B::Record,
-        proposed: Option<ProposedRequest>,
+        proposed: Option<ProposedRequests>,
         out: &mut EpochEffectsOf<B>,
     ) {
         let mut inside = BroadcastEffects::at(out.now);
         if epoch == self.list.epoch {
             let Some(current) = &mut self.current else { return };
             current.replay(record, &mut inside);
-            if let Some(ProposedRequest { id, sequence }) = proposed {
-                let open = current.proposed_command(id).and_then(OwnRequest::of);
-                self.own.take(id, sequence, open.map(|(_, request)| request));
+            if let Some(ProposedRequests { id, last }) = proposed {
+                let last = match self.switches.keeps(EpochSwitch::RemembersNumbers) {
+                    true => last,
+                    false => 0,
+                };
+                self.own.take(id, last, current.proposed_command(id).map(RequestBatch::of));
             }
         } else if let Some(previous) =
             self.previous.as_mut().filter(|previous| previous.list.epoch == epoch)

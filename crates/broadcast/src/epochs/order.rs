@@ -1,16 +1,15 @@
 //! What the broadcast of an epoch wants done, and the end of an epoch.
 
-use muesli_core::wire::Wire as _;
-
+use super::batch::{OrderedRequest, RequestBatch, RequestContent};
 use super::list::{GroupEpoch, MemberChange, MemberList};
 use super::message::{
-    DeliveredRequest, EpochEffect, EpochEffectsOf, EpochMessage, EpochRecord, ProposedRequest,
+    DeliveredRequest, EpochEffect, EpochEffectsOf, EpochMessage, EpochRecord, ProposedRequests,
 };
 use super::previous::PreviousEpoch;
-use super::request::{OrderedRequest, RequestContent, RequestId};
+use super::request::RequestId;
 use super::{EpochMember, EpochSwitch, MemberState};
 use crate::broadcast::{Broadcast, EffectsOf};
-use crate::command::{CommandId, MemberId};
+use crate::command::{Command, CommandId, MemberId};
 use crate::effects::{BroadcastEffect, BroadcastEffects, DeliveredCommand};
 
 /// What the broadcast of an epoch wants done.
@@ -44,12 +43,14 @@ impl<B: Broadcast> EpochMember<B> {
 
     /// Proposes what waits for that, until nothing does.
     pub(super) fn propose_waiting(&mut self, out: &mut EpochEffectsOf<B>) {
-        while let (Some(current), Some((sequence, command))) = (&mut self.current, self.own.next())
+        while let Some(current) = &mut self.current
+            && let Some(batch) = self.own.next(self.batches, |it| current.decided_at(it))
         {
             let mut inside = BroadcastEffects::at(out.now);
-            let id = current.propose(command, &mut inside);
-            self.own.propose(id, sequence);
-            let proposed = ProposedRequest { id, sequence };
+            let id = current.propose(self.own.command(&batch), &mut inside);
+            let last = *batch.requests.last().expect("a batch has a request");
+            self.own.propose(id, batch);
+            let proposed = ProposedRequests { id, last };
             self.perform(self.list.epoch, inside.effects, Some(proposed), out);
         }
     }
@@ -59,7 +60,7 @@ impl<B: Broadcast> EpochMember<B> {
         &mut self,
         epoch: GroupEpoch,
         effects: OrderedEffects<B>,
-        mut proposed: Option<ProposedRequest>,
+        mut proposed: Option<ProposedRequests>,
         out: &mut EpochEffectsOf<B>,
     ) {
         for effect in effects {
@@ -101,38 +102,47 @@ impl<B: Broadcast> EpochMember<B> {
             return;
         }
         let DeliveredCommand { id, command, predecessors } = delivered;
-        let ordered = OrderedRequest::decode_all(command.payload.as_slice());
-        let Ok(OrderedRequest { sequence, content }) = ordered else { return };
-        if !(1..=CommandId::SEQUENCE_MAX).contains(&sequence) {
-            return;
-        }
-        let Some(list) = self.list_of(epoch) else { return };
-        let Some(member) = list.name_at(id.leader) else { return };
-        let request = RequestId { member, sequence };
-        if member == self.me {
-            self.own.end(id, sequence);
-        }
-        let is_new = self.delivered.insert(CommandId { leader: id.leader, sequence });
-        if !is_new && self.switches.keeps(EpochSwitch::DeliversOnce) {
-            return; // It is in the state that was taken.
-        }
-        match content {
-            RequestContent::Command(payload) => {
-                let objects = command.objects;
-                let command = crate::command::Command { objects, payload };
-                let delivered = DeliveredRequest { request, id, command, predecessors };
-                out.add(EpochEffect::Deliver(delivered));
+        for OrderedRequest { sequence, objects, content } in RequestBatch::of(&command).requests {
+            let Some(list) = self.list_of(epoch) else { return };
+            let Some(member) = list.name_at(id.leader) else { return };
+            let request = RequestId { member, sequence };
+            if member == self.me {
+                self.own.end(id, sequence);
             }
-            RequestContent::Change(change) => {
-                let is_sound = command.objects.is_everything() && !is_over;
-                match is_sound.then(|| self.list.judge(change)) {
-                    Some(Ok(place)) => self.end_epoch(change, place, out),
-                    Some(Err(_)) | None if member == self.me => {
-                        out.add(EpochEffect::ChangeVoid(request));
-                    }
-                    Some(Err(_)) | None => {}
+            let is_new = self.delivered.insert(CommandId { leader: id.leader, sequence });
+            if !is_new && self.switches.keeps(EpochSwitch::DeliversOnce) {
+                continue; // It is in the state that was taken.
+            }
+            let objects = objects.expect("each says what it touches");
+            match content {
+                RequestContent::Command(payload) => {
+                    let command = Command { objects, payload };
+                    let predecessors = predecessors.clone();
+                    let delivered = DeliveredRequest { request, id, command, predecessors };
+                    out.add(EpochEffect::Deliver(delivered));
+                }
+                RequestContent::Change(change) => {
+                    let is_sound = objects.is_everything() && !is_over;
+                    self.on_change(request, change, is_sound, out);
                 }
             }
+        }
+    }
+
+    /// A change was delivered.
+    fn on_change(
+        &mut self,
+        request: RequestId,
+        change: MemberChange,
+        is_sound: bool,
+        out: &mut EpochEffectsOf<B>,
+    ) {
+        match is_sound.then(|| self.list.judge(change)) {
+            Some(Ok(place)) => self.end_epoch(change, place, out),
+            Some(Err(_)) | None if request.member == self.me => {
+                out.add(EpochEffect::ChangeVoid(request));
+            }
+            Some(Err(_)) | None => {}
         }
     }
 
@@ -157,7 +167,7 @@ impl<B: Broadcast> EpochMember<B> {
     /// Begins with the epoch of the list: it has said nothing there.
     pub(super) fn begin_epoch(&mut self, out: &mut EpochEffectsOf<B>) {
         if !self.switches.keeps(EpochSwitch::ProposesAnew) {
-            self.own.open.clear();
+            self.own.clear();
         }
         self.own.begin_epoch();
         self.behind.take_if(|behind| *behind <= self.list.epoch);

@@ -5,11 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use muesli_core::bytes::SmallBytes;
-use muesli_core::wire::Wire as _;
-use muesli_core::{wire_enum, wire_struct};
+use muesli_core::wire_struct;
+use smallvec::{SmallVec, smallvec};
 
+use super::batch::{RequestBatch, RequestContent};
 use super::list::{MemberChange, MemberName};
-use crate::command::{Command, CommandId};
+use crate::batched::BatchLimits;
+use crate::command::{Command, CommandId, MemberId};
 use crate::objects::ObjectSet;
 
 /// What a member has asked to be ordered. It keeps this name where it is proposed anew.
@@ -33,22 +35,6 @@ impl fmt::Debug for RequestId {
     }
 }
 
-/// What is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum RequestContent {
-    /// The user's command says this.
-    Command(SmallBytes),
-    /// A member is to be exchanged.
-    Change(MemberChange),
-}
-
-/// What a command of the broadcast says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OrderedRequest {
-    pub sequence: u64,
-    pub content: RequestContent,
-}
-
 /// A request of this member that was not delivered yet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct OwnRequest {
@@ -65,43 +51,43 @@ impl OwnRequest {
         OwnRequest { command, change: Some(change) }
     }
 
-    /// As the broadcast orders it.
-    pub fn ordered(&self, sequence: u64) -> Command {
-        let content = match self.change {
+    /// What it says, among others or by itself.
+    pub fn content(&self) -> RequestContent {
+        match self.change {
             Some(change) => RequestContent::Change(change),
             None => RequestContent::Command(self.command.payload.clone()),
-        };
-        let mut payload = Vec::new();
-        OrderedRequest { sequence, content }.encode(&mut payload);
-        Command { objects: Arc::clone(&self.command.objects), payload: payload.into() }
+        }
     }
+}
 
-    /// From what the broadcast orders.
-    pub fn of(command: &Command) -> Option<(u64, OwnRequest)> {
-        let ordered = OrderedRequest::decode_all(command.payload.as_slice()).ok()?;
-        let request = match ordered.content {
-            RequestContent::Change(change) => OwnRequest::change(change),
-            RequestContent::Command(payload) => {
-                let objects = Arc::clone(&command.objects);
-                OwnRequest { command: Command { objects, payload }, change: None }
-            }
-        };
-        Some((ordered.sequence, request))
-    }
+/// Requests of this member that are, or are to be, one command of the broadcast.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct OwnBatch {
+    /// Where it is decided; unknown after a crash, and of a request that leaves by itself.
+    pub decided_at: Option<MemberId>,
+    /// By their numbers; there is one at least.
+    pub requests: SmallVec<[u64; 1]>,
 }
 
 /// The requests of this member that are open.
 ///
-/// Invariants: each waits, or is proposed in this epoch as one command.
+/// Invariants: each is new, or waits for a batch, or is proposed in this epoch as part of one
+/// command.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct OwnRequests {
     /// The number of the last one.
     pub last: u64,
     pub open: BTreeMap<u64, OwnRequest>,
     /// Those that are proposed in this epoch, by their commands there.
-    proposed: BTreeMap<CommandId, u64>,
-    /// Those that are to be proposed.
-    waiting: BTreeSet<u64>,
+    proposed: BTreeMap<CommandId, OwnBatch>,
+    /// Those that are to be proposed, and nobody has looked at.
+    new: BTreeSet<u64>,
+    /// Those that wait for a batch, by where they are decided.
+    waiting: BTreeMap<MemberId, BTreeSet<u64>>,
+    /// Those that no record names: they were never proposed.
+    unwritten: BTreeSet<u64>,
+    /// The largest number that a record names.
+    written: u64,
 }
 
 impl OwnRequests {
@@ -109,41 +95,127 @@ impl OwnRequests {
     pub fn add(&mut self, request: OwnRequest) -> u64 {
         self.last += 1;
         self.open.insert(self.last, request);
-        self.waiting.insert(self.last);
+        self.new.insert(self.last);
+        self.unwritten.insert(self.last);
         self.last
     }
 
-    /// The next one to be proposed, as the broadcast orders it.
-    pub fn next(&self) -> Option<(u64, Command)> {
-        let sequence = *self.waiting.first()?;
-        Some((sequence, self.open[&sequence].ordered(sequence)))
+    /// Those that no record names: a member that crashes has not asked for them.
+    pub fn unwritten(&self) -> &BTreeSet<u64> {
+        &self.unwritten
     }
 
-    /// It is proposed as a command.
-    pub fn propose(&mut self, id: CommandId, sequence: u64) {
-        self.waiting.remove(&sequence);
-        self.proposed.insert(id, sequence);
+    /// What records say of it: the largest number, and those that are open.
+    pub fn written(&self) -> (u64, impl Iterator<Item = (u64, &OwnRequest)>) {
+        let open = self.open.iter().filter(|(sequence, _)| !self.unwritten.contains(sequence));
+        (self.written, open.map(|(sequence, request)| (*sequence, request)))
     }
 
-    /// In a replay: it was proposed as a command, perhaps again.
-    pub fn take(&mut self, id: CommandId, sequence: u64, request: Option<OwnRequest>) {
-        self.last = self.last.max(sequence);
-        if let Some(request) = request {
-            self.open.insert(sequence, request);
-            self.propose(id, sequence);
+    /// From a checkpoint: the largest number that was written down.
+    pub fn restore(&mut self, last: u64) {
+        (self.last, self.written) = (last, last);
+    }
+
+    /// For tests that break what members keep to.
+    pub fn clear(&mut self) {
+        *self = OwnRequests { last: self.last, written: self.written, ..OwnRequests::default() };
+    }
+
+    /// Those that are to be proposed next, as one command.
+    pub fn next(
+        &mut self,
+        limits: Option<BatchLimits>,
+        decided_at: impl Fn(&Command) -> Option<MemberId>,
+    ) -> Option<OwnBatch> {
+        while let Some(sequence) = self.new.pop_first() {
+            let command = &self.open[&sequence].command;
+            let is_alone = limits.is_none() || command.objects.is_everything();
+            match (!is_alone).then(|| decided_at(command)).flatten() {
+                Some(at) => _ = self.waiting.entry(at).or_default().insert(sequence),
+                None => {
+                    return Some(OwnBatch { decided_at: None, requests: smallvec![sequence] });
+                }
+            }
         }
+        let limits = limits?;
+        let under_way =
+            |at: MemberId| self.proposed.values().filter(|it| it.decided_at == Some(at)).count();
+        let at = self.waiting.keys().copied().find(|at| under_way(*at) < limits.open)?;
+        Some(self.take_waiting(at, limits, decided_at))
+    }
+
+    /// The next batch of those that wait for one member.
+    fn take_waiting(
+        &mut self,
+        at: MemberId,
+        limits: BatchLimits,
+        decided_at: impl Fn(&Command) -> Option<MemberId>,
+    ) -> OwnBatch {
+        let waiting = self.waiting.get_mut(&at).expect("some wait");
+        let (mut bytes, mut objects) = (0, 0);
+        let fits = |sequence: &&u64| {
+            let command = &self.open[*sequence].command;
+            bytes += command.payload.len();
+            objects += command.objects.len();
+            // Objects may have moved since.
+            bytes <= limits.bytes && objects <= limits.objects && decided_at(command) == Some(at)
+        };
+        let count = waiting.iter().take(limits.commands).take_while(fits).count().max(1);
+        let requests: SmallVec<[u64; 1]> = waiting.iter().copied().take(count).collect();
+        match requests.len() == waiting.len() {
+            true => _ = self.waiting.remove(&at),
+            false => waiting.retain(|it| !requests.contains(it)),
+        }
+        OwnBatch { decided_at: Some(at), requests }
+    }
+
+    /// What the broadcast is to order.
+    pub fn command(&self, batch: &OwnBatch) -> Command {
+        let one = |sequence: &u64| (*sequence, &self.open[sequence]);
+        RequestBatch::command(batch.requests.iter().map(one))
+    }
+
+    /// They are proposed as a command.
+    pub fn propose(&mut self, id: CommandId, batch: OwnBatch) {
+        for sequence in &batch.requests {
+            self.unwritten.remove(sequence);
+            self.written = self.written.max(*sequence);
+        }
+        self.proposed.insert(id, batch);
+    }
+
+    /// In a replay: these were proposed as a command, perhaps again; the last of them has a number.
+    pub fn take(&mut self, id: CommandId, last: u64, batch: Option<RequestBatch>) {
+        self.last = self.last.max(last);
+        self.written = self.written.max(last);
+        let Some(batch) = batch else { return };
+        let requests = batch.requests.iter().map(|it| it.sequence).collect();
+        let own = OwnBatch { decided_at: None, requests };
+        for sequence in &own.requests {
+            self.stop_waiting(*sequence);
+        }
+        self.propose(id, own);
+        self.open.extend(batch.own());
     }
 
     /// A command of this member was given up: what it asked for is proposed anew.
     pub fn give_up(&mut self, id: CommandId) {
-        self.waiting.extend(self.proposed.remove(&id));
+        self.new.extend(self.proposed.remove(&id).into_iter().flat_map(|batch| batch.requests));
     }
 
-    /// A command of this member was delivered, by which one was asked for.
+    /// A command of this member was delivered, by which one was asked for, perhaps among others.
     pub fn end(&mut self, id: CommandId, sequence: u64) {
         self.proposed.remove(&id);
-        self.waiting.remove(&sequence);
+        self.stop_waiting(sequence);
         self.open.remove(&sequence);
+    }
+
+    fn stop_waiting(&mut self, sequence: u64) {
+        self.new.remove(&sequence);
+        self.waiting.retain(|_, waiting| {
+            waiting.remove(&sequence);
+            !waiting.is_empty()
+        });
     }
 
     /// Those that are open and were delivered elsewhere, in an epoch that this member leaves; those
@@ -157,31 +229,37 @@ impl OwnRequests {
     /// An epoch begins, in which nothing is proposed yet.
     pub fn begin_epoch(&mut self) {
         self.proposed.clear();
-        self.waiting = self.open.keys().copied().collect();
+        self.waiting.clear();
+        self.new = self.open.keys().copied().collect();
     }
 
-    /// After a replay: these are proposed, and all others wait.
-    pub fn resume(&mut self, proposed: impl Iterator<Item = (CommandId, u64)>) {
+    /// After a replay: these are proposed, and all others are to be.
+    pub fn resume(&mut self, proposed: impl Iterator<Item = (CommandId, RequestBatch)>) {
         self.begin_epoch();
-        for (id, sequence) in proposed.filter(|(_, sequence)| self.open.contains_key(sequence)) {
-            self.waiting.remove(&sequence);
-            self.proposed.insert(id, sequence);
+        for (id, batch) in proposed {
+            let all = batch.requests.iter().map(|it| it.sequence);
+            let requests: SmallVec<[u64; 1]> = all.filter(|it| self.new.remove(it)).collect();
+            if !requests.is_empty() {
+                self.propose(id, OwnBatch { decided_at: None, requests });
+            }
         }
     }
 
     pub fn assert_invariants(&self) {
-        let mut all = self.waiting.clone();
-        all.extend(self.proposed.values());
-        assert_eq!(all.len(), self.waiting.len() + self.proposed.len(), "twice: {self:?}");
-        assert!(all.iter().eq(self.open.keys()), "requests that nobody proposes: {self:?}");
+        let proposed = self.proposed.values().flat_map(|batch| &batch.requests);
+        let waiting = self.waiting.values().flatten();
+        let mut all: Vec<u64> = self.new.iter().chain(proposed).chain(waiting).copied().collect();
+        all.sort_unstable();
+        assert!(all.iter().eq(self.open.keys()), "requests that nobody proposes, or two: {self:?}");
         assert!(self.open.keys().all(|it| (1..=self.last).contains(it)), "numbers: {self:?}");
+        assert!(self.waiting.values().all(|it| !it.is_empty()), "nobody waits there: {self:?}");
+        assert!(self.written <= self.last, "{} is written down, of {}", self.written, self.last);
+        let is_waiting = |it: &u64| {
+            self.new.contains(it) || self.waiting.values().any(|waiting| waiting.contains(it))
+        };
+        assert!(self.unwritten.iter().all(is_waiting), "proposed, and not written: {self:?}");
     }
 }
 
 wire_struct!(RequestId { member: MemberName, sequence: u64 });
-wire_struct!(OrderedRequest { sequence: u64, content: RequestContent });
-wire_enum!(RequestContent, "request" {
-    0 => Command(payload: SmallBytes),
-    1 => Change(change: MemberChange),
-});
 wire_struct!(OwnRequest { command: Command, change: Option<MemberChange> });

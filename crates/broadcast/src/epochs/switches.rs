@@ -14,6 +14,9 @@ breakable! {
         DeliversOnce = "delivers_requests_once",
         /// What was not delivered in an epoch is proposed anew in the next one.
         ProposesAnew = "proposes_anew",
+        /// What records say of the numbers of requests outlasts a crash. Broken, a number is given
+        /// anew that a request has had which was delivered.
+        RemembersNumbers = "remembers_numbers_of_requests",
     }
 }
 

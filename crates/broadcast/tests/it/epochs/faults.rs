@@ -11,6 +11,7 @@ use muesli_broadcast::{Broadcast, Command, CommandId};
 use muesli_core::Nanos;
 use muesli_core::wire::Wire as _;
 
+use super::exchanged::Exchanged;
 use super::site::{Sent, Site};
 use crate::group::command;
 use crate::order::disorder;
@@ -29,6 +30,8 @@ const CALM_TICKS: u64 = 2_500;
 pub struct ExchangeFaults {
     pub members: usize,
     pub commands: usize,
+    /// A member asks for so many at a time.
+    pub at_a_time: usize,
     pub objects: u64,
     /// In percent of messages.
     pub lost: u64,
@@ -41,50 +44,13 @@ pub struct ExchangeFaults {
 impl ExchangeFaults {
     pub fn of(members: usize) -> ExchangeFaults {
         let crashes = (members - 1) / 2;
-        ExchangeFaults { members, commands: 30, objects: 3, lost: 4, crashes, exchanges: 3 }
-    }
-}
-
-/// What came of a run, or of all.
-#[derive(Clone, Debug, Default)]
-pub struct Exchanged {
-    pub violation: Option<String>,
-    /// What is not as it should be in the end.
-    pub stuck: Vec<String>,
-    pub delivered: usize,
-    pub exchanged: usize,
-    pub snapshots: usize,
-    /// Members that had a memory and took a state.
-    pub jumps: usize,
-    pub voids: usize,
-    pub replaced: usize,
-    pub taken_as_delivered: usize,
-    /// Snapshots that were begun and not taken.
-    pub interrupted: usize,
-}
-
-impl Exchanged {
-    pub fn assert_sound(&self, members: usize, seed: u64) {
-        assert!(self.violation.is_none(), "{members} {seed}: {self:#?}");
-        assert!(self.stuck.is_empty(), "{members} {seed}: {self:#?}");
+        let (commands, at_a_time) = (30, 1);
+        ExchangeFaults { members, commands, at_a_time, objects: 3, lost: 4, crashes, exchanges: 3 }
     }
 
-    pub fn add(&mut self, other: &Exchanged) {
-        self.delivered += other.delivered;
-        self.exchanged += other.exchanged;
-        self.snapshots += other.snapshots;
-        self.jumps += other.jumps;
-        self.voids += other.voids;
-        self.replaced += other.replaced;
-        self.taken_as_delivered += other.taken_as_delivered;
-        self.interrupted += other.interrupted;
-    }
-
-    /// Everything has happened that can.
-    pub fn assert_complete(&self) {
-        let Exchanged { exchanged, jumps, voids, replaced, interrupted, .. } = self;
-        let all = [exchanged, jumps, voids, replaced, interrupted];
-        assert!(all.iter().all(|it| **it > 0), "something did not happen: {self:?}");
+    /// Members ask for several commands at a time.
+    pub fn crowded(members: usize) -> ExchangeFaults {
+        ExchangeFaults { commands: 150, at_a_time: 8, ..ExchangeFaults::of(members) }
     }
 }
 
@@ -147,8 +113,12 @@ impl<B: Broadcast> Run<B> {
         act: impl FnOnce(&mut EpochMember<B>, &mut EpochEffectsOf<B>) -> T,
     ) -> T {
         let mut out = EpochEffectsOf::<B>::at(self.now);
+        let unwritten: Vec<RequestId> = self.sites[at].member.unwritten().collect();
         let result = act(&mut self.sites[at].member, &mut out);
         self.perform(at, out);
+        if self.down[at].is_some() {
+            self.unsure.extend(unwritten);
+        }
         result
     }
 
@@ -194,6 +164,7 @@ impl<B: Broadcast> Run<B> {
             let is_back = |until: Nanos| until <= self.now || (self.is_fair && until != DEAD);
             if self.down[at].is_some_and(is_back) {
                 self.down[at] = None;
+                self.unsure.extend(self.sites[at].member.unwritten());
                 self.sites[at].come_back(self.now);
                 self.assert_kept(at);
             }
@@ -248,6 +219,14 @@ impl<B: Broadcast> Run<B> {
 
     fn propose(&mut self) {
         let Some(at) = self.somebody() else { return };
+        for _ in 0..self.faults.at_a_time {
+            if self.down[at].is_none() && self.sites[at].member.state() == MemberState::Member {
+                self.propose_at(at);
+            }
+        }
+    }
+
+    fn propose_at(&mut self, at: usize) {
         let many = 1 + self.chance.below(2);
         let objects: Vec<u64> = (0..many).map(|_| self.chance.below(self.faults.objects)).collect();
         let command = command(&self.commands.len().to_string(), &objects);
@@ -396,6 +375,7 @@ impl<B: Broadcast> Run<B> {
             found.voids += site.happened.voids;
             found.replaced += site.happened.replaced;
             found.taken_as_delivered += site.happened.taken_as_delivered;
+            found.several += site.happened.several;
             let begun = site.begun();
             found.interrupted += begun.saturating_sub(site.happened.snapshots);
         }

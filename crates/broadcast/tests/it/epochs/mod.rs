@@ -1,5 +1,6 @@
 //! Members that are exchanged.
 
+mod exchanged;
 mod exploration;
 mod faults;
 mod script;
@@ -11,12 +12,13 @@ use muesli_broadcast::generalized::Generalized;
 use muesli_broadcast::m2paxos_bounded::{BoundedSwitches, M2PaxosBounded};
 use muesli_broadcast::multipaxos::{MultiPaxos, PlacedLeader};
 use muesli_broadcast::pob::{self, Pob};
-use muesli_broadcast::{Broadcast, MemberId};
+use muesli_broadcast::{BatchLimits, Broadcast, MemberId};
 use muesli_core::sabotage::Sabotage as _;
 
 use crate::simulation::seeds;
+use exchanged::Exchanged;
 use exploration::{ExchangeScope, Explored, FoundStates, explore};
-use faults::{ExchangeFaults, Exchanged, exchange};
+use faults::{ExchangeFaults, exchange};
 
 fn run<B: Broadcast>(seed: u64, members: usize, choice: B::Switches) -> Exchanged {
     let settings = EpochSettings { choice, ..EpochSettings::default() };
@@ -46,6 +48,30 @@ fn members_are_exchanged_among_faults() {
     run_all::<MultiPaxos>(20, &PlacedLeader(MemberId(1)));
     run_all::<M2PaxosBounded<MultiPaxos>>(20, &Default::default());
     run_all::<M2PaxosBounded<MultiPaxos>>(20, &BoundedSwitches::acquiring());
+}
+
+/// Requests wait for those before them, and are ordered together.
+#[test]
+fn members_are_exchanged_while_requests_wait_for_batches() {
+    fn run_batches<B: Broadcast>(few: u64, choice: &B::Switches) {
+        let batches = Some(BatchLimits { commands: 3, ..BatchLimits::default() });
+        let settings = EpochSettings { choice: choice.clone(), batches, ..Default::default() };
+        let mut all = Exchanged::default();
+        for (members, seed) in
+            [3, 5].into_iter().flat_map(|it| seeds(few).map(move |seed| (it, seed)))
+        {
+            let found = exchange::<B>(seed, &ExchangeFaults::crowded(members), &settings);
+            found.assert_sound(members, seed);
+            all.add(&found);
+        }
+        println!("{}: {all:?}", B::NAME);
+        assert!(all.several > 10 * few as usize, "few are ordered together: {all:?}");
+    }
+    run_batches::<Pob>(6, &pob::Switches::default());
+    run_batches::<Epaxos>(6, &Default::default());
+    run_batches::<Generalized>(6, &Default::default());
+    run_batches::<MultiPaxos>(6, &PlacedLeader(MemberId(1)));
+    run_batches::<M2PaxosBounded<MultiPaxos>>(6, &Default::default());
 }
 
 /// All members that it was to ask for the state have been exchanged since: it asks those that speak
@@ -89,9 +115,13 @@ fn explore_an_exchange_in_every_interleaving() {
 /// Each rule of epochs is needed: without it runs go wrong.
 #[test]
 fn rules_that_are_broken_are_noticed() {
-    for switch in
-        [EpochSwitch::ChangesEndEpochs, EpochSwitch::DeliversOnce, EpochSwitch::ProposesAnew]
-    {
+    let all = [
+        EpochSwitch::ChangesEndEpochs,
+        EpochSwitch::DeliversOnce,
+        EpochSwitch::ProposesAnew,
+        EpochSwitch::RemembersNumbers,
+    ];
+    for switch in all {
         let switches = EpochSwitches::broken(switch);
         let settings = EpochSettings::<pob::Switches> { switches, ..EpochSettings::default() };
         let noticed = (0..200).find(|seed| {

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 use std::ops::Bound;
 
-use muesli_broadcast::Broadcast;
 use muesli_broadcast::epochs::{
     EpochEffect, EpochEffectsOf, EpochMember, EpochMessage, EpochRecord, EpochSettings, GroupEpoch,
     KeptSnapshots, MemberName, RequestId,
 };
+use muesli_broadcast::{Broadcast, CommandId};
 use muesli_core::Nanos;
 
 /// What is on its way.
@@ -29,6 +29,8 @@ pub struct Happened {
     pub replaced: usize,
     pub taken_as_delivered: usize,
     pub refused: usize,
+    /// Requests that were delivered with the one before them.
+    pub several: usize,
     /// Own commands that it has applied in a later epoch than the one in which they were asked
     /// for.
     pub carried: usize,
@@ -54,6 +56,8 @@ pub struct Site<B: Broadcast> {
     /// Own requests that are over without a delivery.
     pub over: BTreeSet<RequestId>,
     pub happened: Happened,
+    /// As which command the last request was delivered.
+    last: Option<CommandId>,
     /// The epoch in which it is, as its user was told.
     epoch: GroupEpoch,
     /// Own commands, and the epochs in which they were asked for.
@@ -93,6 +97,7 @@ impl<B: Broadcast> Site<B> {
             kept: one_by_one(),
             over: BTreeSet::new(),
             happened: Happened::default(),
+            last: None,
             epoch: GroupEpoch::FIRST,
             asked: BTreeMap::new(),
             saved: None,
@@ -145,6 +150,8 @@ impl<B: Broadcast> Site<B> {
             EpochEffect::Deliver(delivered) => {
                 let asked = self.asked.get(&delivered.request);
                 self.happened.carried += usize::from(asked.is_some_and(|it| *it < self.epoch));
+                let with_last = self.last.replace(delivered.id) == Some(delivered.id);
+                self.happened.several += usize::from(with_last);
                 self.kept.before_change(&(self.applied.order.len() as u64), None);
                 self.applied.order.push(delivered.request);
             }
