@@ -27,7 +27,7 @@ pub use roles::{checkpoint, lag, links, positions, replica_role, timers};
 pub use settings::{batching, memory, options, parallel, secret};
 
 pub use actions::{Action, ActionCode, ActionFn, Actions};
-pub use batching::{BatchLinks, Batching, LinkBatch, LinkClass};
+pub use batching::{BatchLinks, Batching, CommitBatch, LinkBatch, LinkClass};
 pub use bytes::SmallBytes;
 pub use catalog::{Catalog, Index, Partitioning, Space, SpaceOptions};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};

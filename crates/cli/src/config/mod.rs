@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
 use muesli_core::catalog::{TreeForm, TreePlan};
-use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos};
+use muesli_core::{BatchLinks, Batching, CommitBatch, LinkBatch, Nanos};
 
 pub use keys::ConfigKey;
 
@@ -48,6 +48,7 @@ pub struct ConfigBatch {
     pub size: usize,
     pub timeout: Nanos,
     pub links: BatchLinks,
+    pub commits: usize,
 }
 
 impl Config {
@@ -83,8 +84,9 @@ impl Config {
             bail!("`validators` = {validators} is of a `tree`, and there is none");
         }
         config.server.tree = config.tree.clone().map(|form| TreePlan { form, validators });
-        let ConfigBatch { size, timeout, links } = config.batch;
-        config.server.settings.batching = Batching::over(links, LinkBatch::new(size, timeout)?);
+        let ConfigBatch { size, timeout, links, commits } = config.batch;
+        let batching = Batching::over(links, LinkBatch::new(size, timeout)?);
+        config.server.settings.batching = batching.with_commits(CommitBatch::new(commits)?);
         if config.durable {
             config.server.durability = Durability::Log(config.data_dir.clone());
         }
@@ -228,9 +230,12 @@ mod tests {
         let kept = read("unsettled_max = 7\nunsettled_total_max = 70", &[], &[]).unwrap().server;
         let kept = (kept.settings.unsettled_max, kept.settings.unsettled_total_max);
         assert_eq!(kept, (7, 70));
-        let batched = read("batch = 10\nbatch_timeout_us = 300\nbatch_links = 'up'", &[], &[]);
+        let file = "batch = 10\nbatch_timeout_us = 300\nbatch_links = 'up'\n\
+                    commits_per_command = 7";
+        let batched = read(file, &[], &[]);
         let batch = LinkBatch::new(10, Nanos::from_micros(300)).unwrap();
         let expected = Batching::over(BatchLinks::Up, batch);
+        let expected = expected.with_commits(CommitBatch::new(7).unwrap());
         assert_eq!(batched.unwrap().server.settings.batching, expected);
         assert_eq!(read("masters = [3, 1, 3]", &[], &[]).unwrap().server.masters.len(), 2);
         let file = "validators = 2\ntree = '2x2'\nvalidator_servers = [5, 4]";

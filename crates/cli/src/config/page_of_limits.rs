@@ -10,8 +10,15 @@ const PAGE: &str = include_str!("../../../../docs/running/limits.md");
 
 /// Keys whose numbers limit nothing: which server and cluster it is, how long a loop looks for more
 /// before it sleeps, and how messages wait for each other.
-const NO_LIMITS: [&str; 6] =
-    ["node", "cluster", "leader_site", "watch_for_us", "batch", "batch_timeout_us"];
+const NO_LIMITS: [&str; 7] = [
+    "node",
+    "cluster",
+    "leader_site",
+    "watch_for_us",
+    "batch",
+    "batch_timeout_us",
+    "commits_per_command",
+];
 
 /// Limits that have no key: the file that declares one, how it does, and a part of the row that
 /// says so.

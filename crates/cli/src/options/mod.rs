@@ -8,7 +8,7 @@ use std::path::Path;
 
 use clap::{ArgMatches, Args, Command};
 use muesli_core::batching::BATCH_TIMEOUT;
-use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos, Secret};
+use muesli_core::{BatchLinks, Batching, CommitBatch, LinkBatch, Nanos, Secret};
 use muesli_sim::time::Span;
 use muesli_workloads::available::{Description, WORKLOADS};
 
@@ -31,6 +31,11 @@ pub struct BatchOptions {
     /// (up), from validators to what is below them (down), or both (tree) [default: all]
     #[arg(long, value_name = "LINKS", requires = "batch")]
     pub batch_links: Option<BatchLinks>,
+    /// Under alvin and certified-*, so many commits of a site are ordered as one at most, 1 to
+    /// 1024, where four such are under way; with 1 each is by itself [default: 1; in a search
+    /// drawn from the seed, 1 in most]
+    #[arg(long, value_name = "COMMITS")]
+    pub commits_per_command: Option<usize>,
 }
 
 impl BatchOptions {
@@ -39,10 +44,15 @@ impl BatchOptions {
     /// # Errors
     /// Batches that cannot be.
     pub fn batching(&self) -> anyhow::Result<Option<Batching>> {
-        let Some(size) = self.batch else { return Ok(None) };
+        if self.batch.is_none() && self.commits_per_command.is_none() {
+            return Ok(None);
+        }
+        let commits = CommitBatch::new(self.commits_per_command.unwrap_or(1))?;
+        let size = self.batch.unwrap_or(1);
         let timeout = self.batch_timeout.map_or(BATCH_TIMEOUT, |it| Nanos(it.as_nanos()));
         let batch = LinkBatch::new(size, timeout)?;
-        Ok(Some(Batching::over(self.batch_links.unwrap_or_default(), batch)))
+        let batching = Batching::over(self.batch_links.unwrap_or_default(), batch);
+        Ok(Some(batching.with_commits(commits)))
     }
 
     /// The same as lines of a server's file.
@@ -52,6 +62,7 @@ impl BatchOptions {
             self.batch.map(|size| format!("batch = {size}")),
             timeout.map(|micros| format!("batch_timeout_us = {micros}")),
             self.batch_links.map(|links| format!("batch_links = \"{links}\"")),
+            self.commits_per_command.map(|most| format!("commits_per_command = {most}")),
         ];
         lines.into_iter().flatten().collect()
     }
@@ -62,6 +73,7 @@ impl BatchOptions {
             self.batch.map(|size| format!(" --batch {size}")),
             self.batch_timeout.map(|timeout| format!(" --batch-timeout {timeout}")),
             self.batch_links.map(|links| format!(" --batch-links {links}")),
+            self.commits_per_command.map(|most| format!(" --commits-per-command {most}")),
         ];
         options.into_iter().flatten().collect()
     }

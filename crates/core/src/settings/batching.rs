@@ -77,12 +77,47 @@ impl LinkBatch {
     }
 }
 
+/// How many commits of a site are ordered as one, under protocols that order commits for all sites
+/// by a broadcast.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommitBatch {
+    size: u16,
+}
+
+impl Default for CommitBatch {
+    fn default() -> CommitBatch {
+        CommitBatch { size: 1 }
+    }
+}
+
+impl CommitBatch {
+    /// So many at most.
+    ///
+    /// # Errors
+    /// None, or too many.
+    pub fn new(size: usize) -> Result<CommitBatch, NoBatch> {
+        let is_possible = (1..=BATCH_MAX).contains(&size);
+        is_possible.then_some(CommitBatch { size: size as u16 }).ok_or(NoBatch::Commits(size))
+    }
+
+    /// So many commits are ordered as one at most: those that come while some commands of the site
+    /// are under way wait for the end of one. `None`: each is a command of its own, and none waits.
+    pub fn most(self) -> Option<usize> {
+        (self.size > 1).then_some(usize::from(self.size))
+    }
+}
+
 /// Numbers that make no batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NoBatch {
     /// How many messages.
     #[error("a batch of {0} messages: there must be 1 to {BATCH_MAX}, and 1 holds nothing back")]
     Size(usize),
+    /// How many commits.
+    #[error(
+        "a command of {0} commits: there must be 1 to {BATCH_MAX}, and with 1 none waits for others"
+    )]
+    Commits(usize),
     /// How long the first waits.
     #[error(
         "a batch cannot wait for {} ns: its time-out must be from 1 microsecond to 1 second", .0.0
@@ -90,8 +125,9 @@ pub enum NoBatch {
     Timeout(Nanos),
 }
 
-/// How messages leave a node, by the [class](LinkClass) of the link. The default holds nothing
-/// back. Links to and from clients are of the class [`Other`](LinkClass::Other).
+/// How messages leave a node, by the [class](LinkClass) of the link, and how commits are ordered
+/// together. The default holds nothing back. Links to and from clients are of the class
+/// [`Other`](LinkClass::Other).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Batching {
     /// Over links to validators above.
@@ -100,6 +136,8 @@ pub struct Batching {
     pub down: LinkBatch,
     /// Over all others.
     pub others: LinkBatch,
+    /// Of commits that a broadcast orders.
+    pub commits: CommitBatch,
 }
 
 impl Batching {
@@ -110,7 +148,13 @@ impl Batching {
             up: over(links != BatchLinks::Down),
             down: over(links != BatchLinks::Up),
             others: over(links == BatchLinks::All),
+            commits: CommitBatch::default(),
         }
+    }
+
+    /// The same messages, and commits that are ordered as one.
+    pub fn with_commits(self, commits: CommitBatch) -> Batching {
+        Batching { commits, ..self }
     }
 
     /// How messages leave over a link of this class.
@@ -191,6 +235,18 @@ mod tests {
             let error = new(2, micros).unwrap_err().to_string();
             assert!(error.contains("from 1 microsecond to 1 second"), "{error}");
         }
+    }
+
+    #[test]
+    fn of_commits_one_at_least_is_ordered_at_a_time() {
+        let most = |size| CommitBatch::new(size).map(CommitBatch::most);
+        assert_eq!([most(1), most(2), most(BATCH_MAX)], [Ok(None), Ok(Some(2)), Ok(Some(1024))]);
+        assert_eq!(most(0), Err(NoBatch::Commits(0)));
+        let error = most(1025).unwrap_err().to_string();
+        assert!(error.contains("1 to 1024"), "{error}");
+        let batching = Batching::default().with_commits(CommitBatch::new(5).unwrap());
+        assert!(!batching.holds(), "messages do not wait");
+        assert_eq!(batching.commits.most(), Some(5));
     }
 
     #[test]

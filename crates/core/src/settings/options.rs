@@ -175,7 +175,8 @@ pub struct Settings {
     pub unsettled_total_max: usize,
     /// After how much work what need not be done at once is done.
     pub pace: Pace,
-    /// How many messages leave together over a link, and how long they wait for each other.
+    /// How many messages leave together over a link, and how long they wait for each other; how
+    /// many commits of a site are ordered as one.
     pub batching: Batching,
     /// The site that orders commits at the start, by its repository, under protocols that have one
     /// leader for all sites. One that there is not stands for the last.

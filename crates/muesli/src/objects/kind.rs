@@ -201,4 +201,29 @@ impl<K: Key + 'static, T: Object> Objects<K, T> {
         };
         db.transact(body).await
     }
+
+    /// Makes an object in a transaction of its own.
+    ///
+    /// # Errors
+    /// As [`Db::transact`] and [`create`](Self::create).
+    pub async fn insert<Q>(&self, db: &Db, key: &Q, value: T) -> Result<(), Error>
+    where
+        Q: AsKey<K> + ?Sized,
+    {
+        let (objects, key) = (*self, self.row_key(key));
+        let body = async move |tx: &Tx| {
+            let opened = objects.read_in(tx, key.clone()).await?;
+            opened.create(tx, value.clone()).await
+        };
+        db.transact(body).await
+    }
+
+    /// Deletes an object in a transaction of its own; nothing happens where it is absent.
+    ///
+    /// # Errors
+    /// As [`Db::transact`] and [`delete`](Self::delete).
+    pub async fn remove<Q: AsKey<K> + ?Sized>(&self, db: &Db, key: &Q) -> Result<(), Error> {
+        let (objects, key) = (*self, self.row_key(key));
+        db.transact(async move |tx: &Tx| objects.find(tx, key.clone())?.delete(tx).await).await
+    }
 }

@@ -16,6 +16,7 @@ mod loops;
 mod masters;
 mod mistakes;
 mod nested;
+mod object_operations;
 mod objects;
 mod open_nesting;
 mod partitions;

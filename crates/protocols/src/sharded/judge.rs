@@ -94,8 +94,8 @@ pub(super) fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> 
             judge_answerer(view)?;
             judge_decision(*decision)
         }
-        Message::NotKnown { .. } | Message::Changed { .. } => judge_answerer(view),
-        Message::ClockReply { clock, .. } => {
+        Message::NotKnown { .. } => judge_answerer(view),
+        Message::Changed { clock, .. } | Message::ClockReply { clock, .. } => {
             judge_answerer(view)?;
             judge_moment(None, *clock)
         }

@@ -1,6 +1,7 @@
-//! Batches of messages in searches: in some seeds messages wait for each other, over some links.
+//! Batches in searches: in some seeds messages wait for each other, over some links; in some,
+//! commits that a broadcast orders.
 
-use muesli_core::{BatchLinks, Batching, LinkBatch, Nanos};
+use muesli_core::{BatchLinks, Batching, CommitBatch, LinkBatch, Nanos};
 
 use crate::chance::Chance;
 
@@ -12,8 +13,24 @@ const SIZES: [usize; 4] = [2, 5, 10, 50];
 /// after the other is then said before anybody asks again.
 const TIMEOUTS_US: (u64, u64) = (20, 500);
 
+/// How many commits are ordered as one at most.
+const COMMITS: [usize; 3] = [2, 8, 100];
+
 /// The batches of a seed; most have none. They take nothing from what else the seed draws.
 pub(crate) fn draw(seed: u64) -> Batching {
+    draw_messages(seed).with_commits(draw_commits(seed))
+}
+
+fn draw_commits(seed: u64) -> CommitBatch {
+    let mut chance = Chance::new(seed, u32::MAX, 2);
+    if chance.below(ONCE_IN) > 0 {
+        return CommitBatch::default();
+    }
+    let most = COMMITS[chance.below(COMMITS.len() as u64) as usize];
+    CommitBatch::new(most).expect("numbers that can be")
+}
+
+fn draw_messages(seed: u64) -> Batching {
     let mut chance = Chance::new(seed, u32::MAX, 1);
     if chance.below(ONCE_IN) > 0 {
         return Batching::default();
@@ -39,5 +56,7 @@ mod tests {
         let all = drawn.iter().filter(|it| it.others.holds()).count();
         let tree = drawn.iter().filter(|it| it.holds() && !it.others.holds()).count();
         assert!((30..100).contains(&all) && (15..70).contains(&tree), "{all} and {tree}");
+        let commits = drawn.iter().filter(|it| it.commits.most().is_some()).count();
+        assert!((60..140).contains(&commits), "{commits}");
     }
 }

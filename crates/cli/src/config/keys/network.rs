@@ -97,6 +97,16 @@ pub(super) const NETWORK: &[ConfigKey] = &[
         },
     },
     ConfigKey {
+        name: "commits_per_command",
+        value: "N",
+        default: "1",
+        help: "Under alvin and certified-*, so many commits of a site are ordered as one at most, \
+               where four such are under way; 1: each by itself",
+        set: |config, text| {
+            put(&mut config.batch.commits, number(text, 1, BATCH_MAX as u64)? as usize)
+        },
+    },
+    ConfigKey {
         name: "watch_for_us",
         value: "US",
         default: "50",

@@ -221,7 +221,8 @@ impl muesli_core::Coordinator<Sharded> for ShardedCoordinator {
         ShardedCoordinator {
             node,
             incarnation,
-            numbers: 0,
+            // What was asked in an earlier incarnation has other numbers, and may be answered now.
+            numbers: u64::from(incarnation) << 32,
             sequence: 0,
             unasked: 0,
             begun: 0,
@@ -296,7 +297,7 @@ impl muesli_core::Coordinator<Sharded> for ShardedCoordinator {
             }
             Message::NotKnown { txn } => self.on_not_known(txn, cx),
             Message::ClockReply { request, clock } => self.on_clock(request, clock, here, cx),
-            Message::Changed { request } => self.on_changed(from, request, cx),
+            Message::Changed { request, clock } => self.on_changed(from, (request, clock), cx),
             // For members.
             Message::Keys(_)
             | Message::Page(_)
@@ -366,6 +367,17 @@ mod tests {
 
     fn coordinator() -> ShardedCoordinator {
         ShardedCoordinator::new(NodeId(0), 1, &Switches::default())
+    }
+
+    #[test]
+    fn answers_to_an_earlier_incarnation_are_to_nobody() {
+        let numbers = |incarnation| {
+            let new = ShardedCoordinator::new(NodeId(0), incarnation, &Switches::default());
+            let mut coordinator = new;
+            [coordinator.next_number(), coordinator.next_number()]
+        };
+        let (first, second) = (numbers(1), numbers(2));
+        assert!(first.iter().all(|number| !second.contains(number)), "{first:?}, {second:?}");
     }
 
     #[test]

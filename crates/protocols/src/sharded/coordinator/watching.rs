@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
 use muesli_core::{
-    Abort, Address, Answer, Catalog, Failure, Nanos, NodeId, OpId, RepositoryId, Role, Step, Txn,
+    Abort, Address, Answer, Catalog, Failure, Nanos, NodeId, OpId, RepositoryId, Role, Step,
+    Timestamp, Txn,
 };
 
 use super::ShardedCoordinator;
@@ -69,9 +70,17 @@ impl ShardedCoordinator {
         Step::Wait(op)
     }
 
-    /// Something has changed, or may have.
-    pub(super) fn on_changed(&mut self, from: Address, request: u64, cx: &mut Context<'_>) {
+    /// Something has changed, or may have, until the clock of its shard was there: what is read now
+    /// sees it, though another shard is asked first whose clock is behind.
+    pub(super) fn on_changed(
+        &mut self,
+        from: Address,
+        (request, clock): (u64, u64),
+        cx: &mut Context<'_>,
+    ) {
         if let Some(waiting) = self.waiting.remove(&request) {
+            self.issued = self.issued.max(Timestamp::new(clock, RepositoryId(0)));
+            self.reads_from = self.reads_from.max(clock);
             waiting.stop(request, Some(from), cx);
             cx.complete(waiting.op, Ok(Answer::Changed));
         }
@@ -151,11 +160,32 @@ impl WaitingShardReader {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::{Coordinator as _, TxnOptions};
+    use muesli_core::{Coordinator as _, Effects, Settings, StateMachine as _, TxnOptions};
 
     use super::super::running::ShardedTransaction;
     use super::*;
     use crate::sharded::Switches;
+
+    #[test]
+    fn who_is_told_of_a_change_reads_from_its_time_on() {
+        let mut coordinator = ShardedCoordinator::new(NodeId(0), 1, &Switches::default());
+        let (txn, op, sent) = (Txn { slot: 1, generation: 0 }, OpId(2), Nanos(0));
+        let part = WatchedPart { to: RepositoryId(1), reads: Vec::new(), ranges: Vec::new() };
+        let parts = BTreeMap::from([(ShardId(1), part)]);
+        coordinator.waiting.insert(7, WaitingShardReader { op, txn, parts, sent });
+        let catalog = Catalog::new(&[NodeId(0), NodeId(1)], 1, &[]).expect("it can be");
+        let (settings, effects) = (Settings::default(), &mut Effects::default());
+        let me = Address::coordinator(NodeId(0));
+        let cx = &mut Context { me, catalog: &catalog, settings: &settings, effects };
+        let from = Address::repository(NodeId(1), RepositoryId(1));
+        coordinator.on_changed(from, (8, 200), cx);
+        assert_eq!(coordinator.reads_from, 0, "nobody waits by that number");
+        coordinator.on_changed(from, (7, 101), cx);
+        // A shard that is asked first, and whose clock is at 100, would not show the change.
+        assert_eq!(coordinator.reads_from, 101);
+        assert!(coordinator.waiting.is_empty());
+        coordinator.assert_invariants();
+    }
 
     #[test]
     #[should_panic(expected = "it waits, and goes on")]

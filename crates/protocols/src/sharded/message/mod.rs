@@ -249,6 +249,8 @@ pub enum Message {
     Changed {
         /// The number of the request.
         request: u64,
+        /// The member's clock: what is read from there on sees the change.
+        clock: u64,
     },
 }
 
@@ -274,7 +276,7 @@ wire_enum!(Message, "message of a sharded protocol" {
     13 => ClockReply { request: u64, clock: u64 },
     14 => Watch { request: u64, reads: Vec<ReadKey>, ranges: Vec<ReadRange> },
     15 => Unwatch { request: u64 },
-    16 => Changed { request: u64 },
+    16 => Changed { request: u64, clock: u64 },
 });
 
 /// What must survive.

@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 
 use muesli_broadcast::epochs::{
     DeliveredRequest, EpochEffect, EpochEffectsOf, EpochMember, EpochMessage, EpochRecord,
-    EpochSettings, MemberName, MemberState, RequestId,
+    EpochSettings, EpochSwitches, MemberName, MemberState, RequestId,
 };
 use muesli_broadcast::{
-    BroadcastSettings, ChosenBroadcast, ChosenMessage, ChosenRecord, Command, CommandId, MemberId,
+    BatchLimits, BroadcastSettings, ChosenBroadcast, ChosenMessage, ChosenRecord, Command,
+    CommandId, MemberId,
 };
 use muesli_core::judgement::ensure;
 use muesli_core::parts::single_repository::NewValues;
@@ -27,6 +28,10 @@ use crate::certified::Context;
 use crate::certified::message::command::{BroadcastCommit, CallsEnd, CertifiedCommand};
 use crate::certified::message::objects::{cut, is_cut};
 use crate::certified::message::{Message, Record};
+
+/// Where commits are ordered several at a time, so many commands of a site are under way: where
+/// messages take long, a commit waits for a part of that time alone.
+const OPEN_COMMANDS: usize = 4;
 
 /// What the broadcast wants done.
 type Effects = EpochEffectsOf<ChosenBroadcast>;
@@ -53,8 +58,14 @@ impl CertifiedSite {
                 report_every: Nanos(settings.gossip_every.0.max(settings.retry_after.0 / 4)),
                 fast_within: Nanos(settings.retry_after.0 * 2),
             };
-            let settings =
-                EpochSettings { broadcast, choice: choice.clone(), ..EpochSettings::default() };
+            let most = settings.batching.commits.most();
+            let batches = most.map(|commands| BatchLimits {
+                commands,
+                open: OPEN_COMMANDS,
+                ..Default::default()
+            });
+            let (choice, switches) = (choice.clone(), EpochSwitches::default());
+            let settings = EpochSettings { broadcast, choice, batches, switches };
             let founders = (0..sites as u16).map(|site| founder(RepositoryId(site)));
             match renamed {
                 Some(name) => EpochMember::empty(name, sites, founders, &settings),

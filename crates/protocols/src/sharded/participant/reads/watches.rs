@@ -32,7 +32,7 @@ impl ShardMember {
         let asked = AskedWatch { watcher: (from, request), reads, ranges };
         let at = (cx.now(), &cx.settings.limits);
         if !asked.keep(&mut self.watches, data, switches, at) {
-            cx.send(from, Message::Changed { request });
+            cx.send(from, Message::Changed { request, clock: self.clock });
             return;
         }
         assert!(!self.watches.is_empty(), "request {request} is watched for");
@@ -47,7 +47,7 @@ impl ShardMember {
     ) {
         assert!(self.spaces.get(space).is_some(), "space {} has a new version", space.0);
         for (coordinator, request) in self.watches.take(space, key) {
-            cx.send(coordinator, Message::Changed { request });
+            cx.send(coordinator, Message::Changed { request, clock: self.clock });
         }
     }
 
