@@ -148,7 +148,8 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
         let name = key.split(' ').next();
         extra.iter().any(|line| line.split([' ', '=']).next() == name)
     };
-    let times = geography.iter().flat_map(geography::keys).filter(|key| !given(key));
+    let of_sites = |it| geography::keys(it, nodes);
+    let times = geography.iter().flat_map(of_sites).filter(|key| !given(key));
     let times: Vec<String> = times.collect();
     extra.extend(times);
     let plan = ClusterPlan {

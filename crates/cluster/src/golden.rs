@@ -39,6 +39,7 @@ fn map() -> MapParts {
         replicas: 9,
         partitions_per_repository: 10,
         masters: vec![NodeId(11)],
+        sites: Default::default(),
         spaces: vec![space()],
         tree: None,
     }

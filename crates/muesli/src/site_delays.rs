@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use muesli_core::{Nanos, Settings};
+use muesli_core::catalog::Sites;
+use muesli_core::{Nanos, NodeId, Settings};
 
 use crate::error::Error;
 use crate::time::nanos;
@@ -124,6 +125,18 @@ impl SiteDelays {
         assert!((1..=loops).contains(&serving) && at < loops, "loop {at} of {loops}");
         let site = |at: usize| if at < serving { at } else { at - serving } % self.count();
         (0..loops).map(|from| nanos(self.one_way[site(from)][site(at)])).collect()
+    }
+
+    /// Where loops are, of which `serving` have keys.
+    pub(crate) fn sites(&self, serving: usize) -> Sites {
+        let names: Vec<String> = (0..self.count()).map(|site| format!("site {site}")).collect();
+        let here = |site: usize| {
+            let here = (site..serving).step_by(self.count());
+            here.map(|node| NodeId(node as u32)).collect::<Vec<_>>()
+        };
+        let nodes: Vec<Vec<NodeId>> = (0..self.count()).map(here).collect();
+        let all = names.iter().zip(&nodes).map(|(name, nodes)| (name.as_str(), &nodes[..]));
+        Sites::new(&all.collect::<Vec<_>>()).expect("no loop is at two")
     }
 
     /// Makes the times of nodes at these sites long enough.

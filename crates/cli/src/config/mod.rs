@@ -237,6 +237,11 @@ mod tests {
         let expected = Batching::over(BatchLinks::Up, batch);
         let expected = expected.with_commits(CommitBatch::new(7).unwrap());
         assert_eq!(batched.unwrap().server.settings.batching, expected);
+        let sites = read("sites = 'east=0,1 west=2'", &[], &[]).unwrap().server.sites;
+        assert_eq!(sites.of(NodeId(1)), Some("east"));
+        for wrong in ["east", "=1", "a=0 b=0", "a=x"] {
+            assert!(read(&format!("sites = '{wrong}'"), &[], &[]).is_err(), "{wrong}");
+        }
         assert_eq!(read("masters = [3, 1, 3]", &[], &[]).unwrap().server.masters.len(), 2);
         let file = "validators = 2\ntree = '2x2'\nvalidator_servers = [5, 4]";
         let tree = read(file, &[], &[]).unwrap().server;

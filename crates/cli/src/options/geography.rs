@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Args;
-use muesli_core::Settings;
+use muesli_core::{NodeId, Settings};
 use muesli_workloads::geography::Geography;
 
 /// Where nodes are: the options of commands that start them.
@@ -53,11 +53,18 @@ impl GeographyOptions {
     }
 }
 
-/// Keys of the file of each server at these sites.
-pub fn keys(geography: &Geography) -> Vec<String> {
+/// Keys of the file of each of so many servers at these sites, in turn.
+pub fn keys(geography: &Geography, servers: usize) -> Vec<String> {
     let mut times = Settings::default();
     geography.prepare(&mut times);
+    let sites = geography.sites(servers);
+    let one = |(name, nodes): (&str, &[NodeId])| {
+        let nodes: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
+        format!("{}={}", name.replace([' ', '='], "-"), nodes.join(","))
+    };
+    let sites: Vec<String> = sites.all().map(one).collect();
     vec![
+        format!("sites = \"{}\"", sites.join(" ")),
         format!("retry_after_ms = {}", times.retry_after.as_millis()),
         format!("in_doubt_after_ms = {}", times.in_doubt_after.as_millis()),
         format!("leader_site = {}", times.leader_site),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use muesli_core::catalog::TreePlan;
+use muesli_core::catalog::{Sites, TreePlan};
 use muesli_core::{NodeId, Secret, Settings};
 use muesli_group::Limits;
 
@@ -52,6 +52,9 @@ pub struct ServerOptions {
     /// Which of the servers decide for the clients instead of each for itself, under protocols that
     /// have masters: `sinfonia`. They hold no repositories.
     pub masters: Vec<NodeId>,
+    /// Where servers are, as far as that is said: under protocols that replicate, those of a site
+    /// are asked before others.
+    pub sites: Sites,
     /// The tree that votes climb, above the servers that hold repositories, under protocols that go
     /// by one: `hierarchy`, `hierarchy-locking`.
     pub tree: Option<TreePlan>,
@@ -118,6 +121,7 @@ impl Default for ServerOptions {
             joins: false,
             accepts_loss: false,
             masters: Vec::new(),
+            sites: Sites::default(),
             tree: None,
             validator_servers: Vec::new(),
             protocol: "score".to_owned(),

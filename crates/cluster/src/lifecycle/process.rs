@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{self, JoinHandle};
 
 use muesli_core::NodeId;
+use muesli_core::catalog::Sites;
 
 use crate::connections::neighbours::Neighbours;
 use crate::dispatch::failure::LoopFailure;
@@ -148,6 +149,17 @@ fn start(
     Ok(thread)
 }
 
+/// Where the loops of servers are.
+fn sites_of_loops<L: Iterator<Item = NodeId>>(
+    sites: &Sites,
+    loops_of: impl Fn(&NodeId) -> L,
+) -> Sites {
+    let all = sites.all().map(|(name, nodes)| (name, nodes.iter().flat_map(&loops_of).collect()));
+    let all: Vec<(&str, Vec<NodeId>)> = all.collect();
+    let all: Vec<_> = all.iter().map(|(name, nodes)| (*name, &nodes[..])).collect();
+    Sites::new(&all).expect("no server was at two")
+}
+
 /// The options of one of a process's loops.
 fn of_loop(
     options: &ServerOptions,
@@ -178,6 +190,7 @@ fn of_loop(
         dial: each_loop(&options.dial, loops)?,
         masters: options.masters.iter().flat_map(all_of).collect(),
         validator_servers: options.validator_servers.iter().flat_map(all_of).collect(),
+        sites: sites_of_loops(&options.sites, all_of),
         durability,
         ..options.clone()
     })
@@ -232,11 +245,14 @@ mod tests {
             durability: Durability::Log("data".into()),
             masters: vec![NodeId(1)],
             validator_servers: vec![NodeId(0)],
+            sites: Sites::new(&[("east", &[NodeId(1)])]).unwrap(),
             ..ServerOptions::default()
         };
         let last = of_loop(&options, 1, 2).unwrap();
         assert_eq!((last.node, &*last.listen), (NodeId(3), "0.0.0.0:21"));
         assert_eq!(last.masters, [NodeId(2), NodeId(3)]);
+        assert!(last.sites.are_colocated(NodeId(2), NodeId(3)));
+        assert_eq!(last.sites.of(NodeId(1)), None);
         assert_eq!(last.validator_servers, [NodeId(0), NodeId(1)]);
         let ports_error = ["a:10", "a:11", "[::1]:20", "[::1]:21"].map(str::to_owned);
         assert_eq!(last.servers, (0..).map(NodeId).zip(ports_error).collect::<Vec<_>>());

@@ -173,7 +173,8 @@ fn map_of(options: &ServerOptions, address: SocketAddr) -> Result<Map, StartErro
     // Whoever joins hears of the tree.
     let tree = options.tree.as_ref().filter(|_| !options.joins);
     let (masters, validators) = (&options.masters[..], &options.validator_servers[..]);
-    let map = Map::deal_beside(servers, deal, Beside { masters, tree, validators })?;
+    let sites = options.sites.clone();
+    let map = Map::deal_beside(servers, deal, Beside { masters, tree, validators, sites })?;
     let map = match options.joins {
         true if group <= 1 => return Err(StartError::Joins),
         true => map.unplaced(),

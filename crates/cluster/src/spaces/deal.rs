@@ -1,7 +1,7 @@
 //! How repositories are dealt to the servers of a new cluster, and what these have beside.
 
 use muesli_core::NodeId;
-use muesli_core::catalog::TreePlan;
+use muesli_core::catalog::{Sites, TreePlan};
 use muesli_group::layout;
 
 use crate::spaces::error::MapError;
@@ -21,8 +21,9 @@ pub struct Deal {
     pub loops: usize,
 }
 
-/// What servers there are beside those that hold repositories, and what is above these.
-#[derive(Clone, Copy, Debug, Default)]
+/// What servers there are beside those that hold repositories, what is above these, and where all
+/// are.
+#[derive(Clone, Debug, Default)]
 pub struct Beside<'a> {
     /// Servers that decide for the coordinators of others.
     pub masters: &'a [NodeId],
@@ -30,6 +31,8 @@ pub struct Beside<'a> {
     pub tree: Option<&'a TreePlan>,
     /// Servers on which its validators live; none: these live where repositories do.
     pub validators: &'a [NodeId],
+    /// Where servers are.
+    pub sites: Sites,
 }
 
 impl Default for Deal {

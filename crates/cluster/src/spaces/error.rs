@@ -44,6 +44,9 @@ pub enum MapError {
     /// A master that there is not.
     #[error("node {0} is to be a master, which is no server of the cluster")]
     Master(u32),
+    /// A server at a site that there is not.
+    #[error("node {0} is to be at a site, which is no server of the cluster")]
+    Placed(u32),
     /// Nobody to hold keys.
     #[error(
         "all {0} servers are to be masters or to have nothing but validators: somebody must hold \

@@ -55,7 +55,7 @@ impl Map {
         deal: Deal,
         beside: Beside<'_>,
     ) -> Result<Map, MapError> {
-        let Beside { masters, tree, validators } = beside;
+        let Beside { masters, tree, validators, sites } = beside;
         let names: Vec<_> = servers.iter().map(|(node, _)| *node).collect();
         if let Some(stranger) = validators.iter().find(|node| !names.contains(node)) {
             return Err(MapError::Validator(stranger.0));
@@ -70,6 +70,7 @@ impl Map {
         let catalog = Catalog::new(&homes, replicas, &names)?
             .with_partitions_per_repository(partitions_per_repository)?;
         let catalog = catalog.with_visiting_coordinators().with_masters(masters);
+        let catalog = catalog.with_sites(sites.clone());
         let catalog = match group > 1 {
             true => catalog.with_space(SPACE, SpaceOptions::default())?,
             false => catalog,
@@ -155,8 +156,8 @@ impl Map {
         self.catalog.left.contains(&node)
     }
 
-    /// This map with the addresses of `now`; `None` where it is of other servers or repositories.
-    /// Where there are groups, members may have moved, and servers may have joined.
+    /// This map with the addresses and sites of `now`; `None` where it is of other servers or
+    /// repositories. Where there are groups, members may have moved, and servers may have joined.
     pub fn moved_to(&self, now: &Map) -> Option<Map> {
         let names = |map: &Map| map.servers.iter().map(|(node, _)| *node).collect::<Vec<_>>();
         let (before, after) = (names(self), names(now));
@@ -167,7 +168,9 @@ impl Map {
         let same = same && !self.differs_in_tree(now);
         let joined = &self.servers[after.len().min(before.len())..];
         let servers = now.servers.iter().chain(joined).cloned().collect();
-        (same && self.shape() == now.shape()).then_some(Map { servers, ..self.clone() })
+        let catalog = Catalog::clone(&self.catalog).with_sites(now.catalog.sites.clone());
+        let moved = || Map { servers, catalog: Arc::new(catalog), ..self.clone() };
+        (same && self.shape() == now.shape()).then(moved)
     }
 
     /// What keeps this map, as it was kept, from being [moved](Self::moved_to) to another one.
@@ -243,6 +246,10 @@ impl Map {
         if let Some(stranger) = self.catalog.masters.iter().find(|&&node| !is_server(node)) {
             return Err(MapError::Master(stranger.0));
         }
+        let mut placed = self.catalog.sites.all().flat_map(|(_, nodes)| nodes);
+        if let Some(stranger) = placed.find(|&&node| !is_server(node)) {
+            return Err(MapError::Placed(stranger.0));
+        }
         self.check_tree()?;
         if self.group > 1 {
             if !layout::is_sound(&self.catalog) {
@@ -278,6 +285,7 @@ impl From<&Map> for MapParts {
             replicas: catalog.replicas,
             partitions_per_repository: catalog.partitions_per_repository,
             masters: catalog.masters.to_vec(),
+            sites: catalog.sites.clone(),
             spaces: spaces.map(|space| SpaceParts::of(&space.name, &space.options)).collect(),
             tree: (catalog.tree_epoch > 0).then(|| TreeParts {
                 epoch: catalog.tree_epoch,
@@ -296,7 +304,8 @@ impl TryFrom<MapParts> for Map {
         let catalog = Catalog::new(&homes, usize::from(parts.replicas), &names)?;
         let catalog =
             catalog.with_partitions_per_repository(usize::from(parts.partitions_per_repository))?;
-        let mut catalog = catalog.with_visiting_coordinators().with_masters(&parts.masters);
+        let catalog = catalog.with_visiting_coordinators().with_masters(&parts.masters);
+        let mut catalog = catalog.with_sites(parts.sites);
         for space in &parts.spaces {
             catalog = catalog.with_space(&space.name, space.options())?;
         }
@@ -313,7 +322,7 @@ impl TryFrom<MapParts> for Map {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::catalog::{TreePlan, TreeShape};
+    use muesli_core::catalog::{Sites, TreePlan, TreeShape};
     use muesli_core::{Index, Partitioning, SmallBytes};
     use muesli_core::{RepositoryId, Wire};
     use proptest::prelude::*;
@@ -386,6 +395,27 @@ mod tests {
         }
         parts.servers.clear();
         assert_eq!(Map::try_from(parts), Err(MapError::NoServers));
+    }
+
+    #[test]
+    fn sites_are_of_servers_and_go_where_the_map_goes() {
+        let east_and_west = |east: &[NodeId], west: &[NodeId]| {
+            let sites = Sites::new(&[("east", east), ("west", west)]).unwrap();
+            let deal = Deal { repositories: 3, ..Deal::default() };
+            Map::deal_beside(servers(3), deal, Beside { sites, ..Beside::default() })
+        };
+        let map = east_and_west(&[NodeId(0), NodeId(2)], &[NodeId(1)]).unwrap();
+        let mut bytes = Vec::new();
+        MapParts::from(&map).encode(&mut bytes);
+        let back = Map::try_from(MapParts::decode_all(&bytes).unwrap()).unwrap();
+        assert_eq!(back.catalog.sites, map.catalog.sites);
+        assert_eq!(back.catalog.sites.of(NodeId(2)), Some("east"));
+        // What the file says of sites counts at the next start.
+        let other = east_and_west(&[NodeId(0)], &[NodeId(1), NodeId(2)]).unwrap();
+        let moved = map.moved_to(&other).expect("the same servers and repositories");
+        assert_eq!(moved.catalog.sites, other.catalog.sites);
+        let stranger = east_and_west(&[NodeId(7)], &[]).unwrap_err();
+        assert_eq!(stranger, MapError::Placed(7));
     }
 
     #[test]

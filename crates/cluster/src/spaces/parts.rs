@@ -1,6 +1,6 @@
 //! Maps and spaces as they go over the wire and to the disk: plain values that may make no sense.
 
-use muesli_core::catalog::Hierarchy;
+use muesli_core::catalog::{Hierarchy, Sites};
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
     Index, NodeId, Partitioning, RepositoryId, SmallBytes, SpaceOptions, wire_struct,
@@ -9,6 +9,9 @@ use muesli_core::{
 /// This bit of `group` says that a tree follows the spaces. Maps without one are what they were
 /// before there were trees, and a program that knows none takes no map with one.
 const TREE_FOLLOWS: u16 = 1 << 15;
+/// The same, where sites come behind all.
+const SITES_FOLLOW: u16 = 1 << 14;
+const FOLLOW: u16 = TREE_FOLLOWS | SITES_FOLLOW;
 
 /// A map as it goes over the wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub struct MapParts {
     pub partitions_per_repository: u16,
     /// Which of the servers decide for the clients, under protocols that have masters.
     pub masters: Vec<NodeId>,
+    /// Where nodes are, as far as that was said.
+    pub sites: Sites,
     /// The spaces, in the order of their numbers.
     pub spaces: Vec<SpaceParts>,
     /// The tree above the repositories, if one was ever said.
@@ -72,8 +77,9 @@ impl Wire for MapParts {
 
     fn encode(&self, out: &mut Vec<u8>) {
         self.servers.encode(out);
-        let follows = if self.tree.is_some() { TREE_FOLLOWS } else { 0 };
-        ((self.group & !TREE_FOLLOWS) | follows).encode(out);
+        let tree = if self.tree.is_some() { TREE_FOLLOWS } else { 0 };
+        let sites = if self.sites == Sites::default() { 0 } else { SITES_FOLLOW };
+        ((self.group & !FOLLOW) | tree | sites).encode(out);
         self.loops.encode(out);
         self.left.encode(out);
         self.epoch.encode(out);
@@ -88,13 +94,16 @@ impl Wire for MapParts {
         if let Some(tree) = &self.tree {
             tree.encode(out);
         }
+        if sites != 0 {
+            self.sites.encode(out);
+        }
     }
 
     fn decode(input: &mut Reader<'_>) -> Result<MapParts, WireError> {
         let (servers, group) = (Wire::decode(input)?, u16::decode(input)?);
         let mut map = MapParts {
             servers,
-            group: group & !TREE_FOLLOWS,
+            group: group & !FOLLOW,
             loops: Wire::decode(input)?,
             left: Wire::decode(input)?,
             epoch: Wire::decode(input)?,
@@ -105,11 +114,15 @@ impl Wire for MapParts {
             replicas: Wire::decode(input)?,
             partitions_per_repository: Wire::decode(input)?,
             masters: Wire::decode(input)?,
+            sites: Sites::default(),
             spaces: Wire::decode(input)?,
             tree: None,
         };
         if group & TREE_FOLLOWS != 0 {
             map.tree = Some(Wire::decode(input)?);
+        }
+        if group & SITES_FOLLOW != 0 {
+            map.sites = Wire::decode(input)?;
         }
         Ok(map)
     }

@@ -119,6 +119,10 @@ fn open(options: Options) -> Result<Db, Error> {
     let (masters, apart) = nodes[loops..].split_at(options.masters);
     let catalog = Catalog::new(&homes, options.replicas, &nodes)?.with_masters(masters);
     let catalog = catalog.with_partitions_per_repository(options.partitions_per_repository)?;
+    let catalog = match &options.sites {
+        Some(sites) => catalog.with_sites(sites.sites(loops)),
+        None => catalog,
+    };
     let mut catalog = match &options.tree {
         Some(plan) => {
             let catalog = catalog.with_tree(plan, apart);

@@ -1,6 +1,7 @@
 //! How keys are shared out, which servers keep them, and under which protocol.
 
 use muesli_core::NodeId;
+use muesli_core::catalog::Sites;
 
 use super::super::Config;
 use super::super::tree_form::form;
@@ -140,6 +141,15 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
         set: set_masters,
     },
     ConfigKey {
+        name: "sites",
+        value: "SITE=N,… …",
+        default: "",
+        help: "Where servers are, as in \"east=0,1 west=2\", the same on all servers: a server at \
+               the site of who asks is asked before others. A server that is not named is at no \
+               site",
+        set: set_sites,
+    },
+    ConfigKey {
         name: "tree",
         value: "SHAPE|FILE",
         default: "",
@@ -170,6 +180,17 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
 fn set_tree(config: &mut Config, text: &str) -> Result<(), String> {
     let form = if text.is_empty() { None } else { Some(form(text)?) };
     put(&mut config.tree, form)
+}
+
+fn set_sites(config: &mut Config, text: &str) -> Result<(), String> {
+    let mut all: Vec<(&str, Vec<NodeId>)> = Vec::new();
+    for site in text.split_whitespace() {
+        let parts = site.split_once('=').filter(|(name, _)| !name.is_empty());
+        let (name, listed) = parts.ok_or_else(|| format!("`{site}` is no site, as in east=0,1"))?;
+        all.push((name, nodes(listed)?));
+    }
+    let all: Vec<(&str, &[NodeId])> = all.iter().map(|(name, nodes)| (*name, &nodes[..])).collect();
+    put(&mut config.server.sites, Sites::new(&all).map_err(|error| error.to_string())?)
 }
 
 fn set_masters(config: &mut Config, text: &str) -> Result<(), String> {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use muesli::SiteDelays;
+use muesli_core::catalog::Sites;
 use muesli_core::{Nanos, NodeId, Settings};
 use muesli_sim::latency::Latency;
 use muesli_sim::network::topology::{ChannelClass, Topology};
@@ -186,6 +187,18 @@ impl Geography {
         settings.suit_sites(self.leader as u16, Nanos(self.longest().as_nanos()));
     }
 
+    /// Where so many nodes are, which are at these sites in turn.
+    pub fn sites(&self, nodes: usize) -> Sites {
+        let names = self.names.iter().enumerate();
+        let all = names.map(|(at, name)| {
+            let here = (at..nodes).step_by(self.names.len());
+            (name.as_str(), here.map(|node| NodeId(node as u32)).collect::<Vec<_>>())
+        });
+        let all: Vec<_> = all.collect();
+        let all: Vec<_> = all.iter().map(|(name, nodes)| (*name, &nodes[..])).collect();
+        Sites::new(&all).expect("no node is at two")
+    }
+
     /// These sites, for the loops of an embedded database.
     pub fn in_process(&self) -> SiteDelays {
         let sites = 0..self.names.len();
@@ -281,6 +294,9 @@ mod tests {
             topology.class(NodeId(from), NodeId(to)).latency.median() > near.latency.median()
         };
         assert!(!far(0, 2) && far(0, 1) && far(1, 2));
+        let sites = two.sites(3);
+        let colocated = |one, other| sites.are_colocated(NodeId(one), NodeId(other));
+        assert!(colocated(0, 2) && !colocated(0, 1) && !colocated(1, 2));
         assert!(
             !far(3, 0) && !far(4, 1) && far(3, 4) && !far(5, 3),
             "clients are at sites in turn"

@@ -83,6 +83,13 @@ impl<'a> Simulation<'a> {
         let all: Vec<_> = (0..nodes).map(|node| NodeId(node as u32)).collect();
         let (masters, apart) = all[first_master..].split_at(plan.masters);
         let catalog = catalog(workload, plan, nodes, apart)?.with_masters(masters);
+        let catalog = match &machine.geography {
+            Some(it) => {
+                let sites = it.of_sites(it.names().len().min(plan.nodes))?;
+                catalog.with_sites(sites.sites(plan.nodes))
+            }
+            None => catalog,
+        };
         let guest = plan.guest.then_some(NodeId(nodes as u32));
         let come_and_go = plan.visiting || plan.guest || plan.upkeep.strangers.is_some();
         let catalog = match come_and_go {
