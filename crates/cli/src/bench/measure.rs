@@ -227,7 +227,8 @@ impl Benchmark {
             format!("spread = {}", self.partitions_per_repository),
             format!("masters = {:?}", (self.nodes..masters).collect::<Vec<_>>()),
         ];
-        keys.extend(self.machine.geography.iter().flat_map(geography::keys));
+        let of_sites = |it| geography::keys(it, self.nodes);
+        keys.extend(self.machine.geography.iter().flat_map(of_sites));
         keys.extend(of_tree);
         keys.extend(self.batches.lines());
         keys

@@ -246,8 +246,11 @@ impl Map {
         if let Some(stranger) = self.catalog.masters.iter().find(|&&node| !is_server(node)) {
             return Err(MapError::Master(stranger.0));
         }
-        let mut placed = self.catalog.sites.all().flat_map(|(_, nodes)| nodes);
-        if let Some(stranger) = placed.find(|&&node| !is_server(node)) {
+        let mut sites = self.catalog.sites.all();
+        let stranger = sites.find_map(|(_, nodes)| nodes.iter().find(|&&node| !is_server(node)));
+        let stranger = stranger.copied();
+        drop(sites);
+        if let Some(stranger) = stranger {
             return Err(MapError::Placed(stranger.0));
         }
         self.check_tree()?;
