@@ -7,7 +7,7 @@ use muesli_core::wire_struct;
 
 use crate::command::{Command, CommandId, MemberId};
 use crate::id_set::IdSet;
-use crate::objects::ObjectSet;
+use crate::objects::{ObjectAccess, ObjectSet, TouchedObject};
 
 /// How large batches are, and how many of them are under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +18,8 @@ pub struct BatchLimits {
     pub bytes: usize,
     /// They touch so many objects at most, counted for each, unless a command alone does more.
     pub objects: usize,
+    /// Whatever writes this object leaves by itself: all others would wait with it.
+    pub alone: Option<u64>,
     /// So many batches of a member that go to the same other one are open at once; what comes
     /// meanwhile waits and makes the next ones.
     pub open: usize,
@@ -25,7 +27,17 @@ pub struct BatchLimits {
 
 impl Default for BatchLimits {
     fn default() -> BatchLimits {
-        BatchLimits { commands: 1_000, bytes: 64 << 10, objects: 4_096, open: 1 }
+        BatchLimits { commands: 1_000, bytes: 64 << 10, objects: 4_096, alone: None, open: 1 }
+    }
+}
+
+impl BatchLimits {
+    /// Whether a command is to be in no batch.
+    pub(crate) fn leaves_alone(&self, command: &Command) -> bool {
+        let writes_it =
+            |it: TouchedObject| self.alone == Some(it.number) && it.access == ObjectAccess::Write;
+        command.objects.is_everything()
+            || self.alone.is_some() && command.objects.iter().any(writes_it)
     }
 }
 

@@ -278,7 +278,8 @@ impl<B: Broadcast> Broadcast for Batched<B> {
         self.named += 1;
         let numbered = NumberedCommand { sequence: self.named, command };
         let id = CommandId { leader: self.me, sequence: self.named };
-        match self.inside.decided_at(&numbered.command) {
+        let is_alone = self.limits.leaves_alone(&numbered.command);
+        match self.inside.decided_at(&numbered.command).filter(|_| !is_alone) {
             Some(decided_at) => self.waiting.entry(decided_at).or_default().push_back(numbered),
             None => self.propose_batch(vec![numbered], None, out),
         }

@@ -11,6 +11,12 @@ use super::request::OwnRequest;
 use crate::command::{Command, CommandId};
 use crate::objects::ObjectSet;
 
+/// So many requests are ordered as one at most.
+pub(super) const REQUESTS_MOST: usize = 4_096;
+/// An object is named by a request, and by its command; a request has some bytes of its own.
+const BYTES_AN_OBJECT: usize = 18;
+const BYTES_A_REQUEST: usize = 32;
+
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum RequestContent {
@@ -68,6 +74,11 @@ impl RequestBatch {
         Command { objects, payload: payload.into() }
     }
 
+    /// How much a request takes of the command that it is part of, at most.
+    pub fn bytes_of(command: &Command) -> usize {
+        command.payload.len() + BYTES_AN_OBJECT * command.objects.len() + BYTES_A_REQUEST
+    }
+
     /// Whether it can be, as a command that touches that.
     fn is_sound(&self, command: &Command) -> bool {
         let numbers = || self.requests.iter().map(|it| it.sequence);
@@ -75,6 +86,7 @@ impl RequestBatch {
         let are_numbers = numbers().all(|it| (1..=CommandId::SEQUENCE_MAX).contains(&it));
         let fits = match self.requests.as_slice() {
             [] => false,
+            many if many.len() > REQUESTS_MOST => false,
             [only] => only.objects.is_none(),
             several => several.iter().all(OrderedRequest::is_for_batches),
         };

@@ -126,7 +126,8 @@ pub enum EpochRecord<R> {
 pub struct DeliveredRequest {
     /// Which, by the name under which it was asked for.
     pub request: RequestId,
-    /// As which command of this epoch it was ordered.
+    /// As which command of this epoch it was ordered: perhaps with others, which are delivered one
+    /// after the other then, and have the predecessors of the whole.
     pub id: CommandId,
     /// What it says.
     pub command: Command,

@@ -77,7 +77,8 @@ impl<B: Broadcast> EpochMember<B> {
                 BroadcastEffect::Deliver(delivered) => self.deliver(epoch, delivered, out),
                 BroadcastEffect::GivenUp(id) => {
                     if epoch == self.list.epoch {
-                        self.own.give_up(id);
+                        let requests = self.own.end_command(id);
+                        self.own.propose_anew(requests);
                     }
                 }
             }
@@ -102,12 +103,14 @@ impl<B: Broadcast> EpochMember<B> {
             return;
         }
         let DeliveredCommand { id, command, predecessors } = delivered;
+        let leader = self.list_of(epoch).and_then(|list| list.name_at(id.leader));
+        let own = (leader == Some(self.me)).then(|| self.own.end_command(id));
         for OrderedRequest { sequence, objects, content } in RequestBatch::of(&command).requests {
             let Some(list) = self.list_of(epoch) else { return };
             let Some(member) = list.name_at(id.leader) else { return };
             let request = RequestId { member, sequence };
             if member == self.me {
-                self.own.end(id, sequence);
+                self.own.end(sequence);
             }
             let is_new = self.delivered.insert(CommandId { leader: id.leader, sequence });
             if !is_new && self.switches.keeps(EpochSwitch::DeliversOnce) {
@@ -127,6 +130,8 @@ impl<B: Broadcast> EpochMember<B> {
                 }
             }
         }
+        // Nothing is left, unless who says what the command was lies.
+        self.own.propose_anew(own.unwrap_or_default());
     }
 
     /// A change was delivered.

@@ -8,7 +8,7 @@ use muesli_core::bytes::SmallBytes;
 use muesli_core::wire_struct;
 use smallvec::{SmallVec, smallvec};
 
-use super::batch::{RequestBatch, RequestContent};
+use super::batch::{REQUESTS_MOST, RequestBatch, RequestContent};
 use super::list::{MemberChange, MemberName};
 use crate::batched::BatchLimits;
 use crate::command::{Command, CommandId, MemberId};
@@ -80,6 +80,8 @@ pub(super) struct OwnRequests {
     pub open: BTreeMap<u64, OwnRequest>,
     /// Those that are proposed in this epoch, by their commands there.
     proposed: BTreeMap<CommandId, OwnBatch>,
+    /// How many of these are decided at a member, as far as that is known.
+    under_way: BTreeMap<MemberId, usize>,
     /// Those that are to be proposed, and nobody has looked at.
     new: BTreeSet<u64>,
     /// Those that wait for a batch, by where they are decided.
@@ -127,21 +129,28 @@ impl OwnRequests {
         limits: Option<BatchLimits>,
         decided_at: impl Fn(&Command) -> Option<MemberId>,
     ) -> Option<OwnBatch> {
-        while let Some(sequence) = self.new.pop_first() {
-            let command = &self.open[&sequence].command;
-            let is_alone = limits.is_none() || command.objects.is_everything();
-            match (!is_alone).then(|| decided_at(command)).flatten() {
-                Some(at) => _ = self.waiting.entry(at).or_default().insert(sequence),
-                None => {
-                    return Some(OwnBatch { decided_at: None, requests: smallvec![sequence] });
+        loop {
+            while let Some(sequence) = self.new.pop_first() {
+                let command = &self.open[&sequence].command;
+                let is_alone = limits.is_none_or(|limits| limits.leaves_alone(command));
+                match (!is_alone).then(|| decided_at(command)).flatten() {
+                    Some(at) => _ = self.waiting.entry(at).or_default().insert(sequence),
+                    None => {
+                        return Some(OwnBatch { decided_at: None, requests: smallvec![sequence] });
+                    }
                 }
             }
+            let limits = limits?;
+            let may_leave =
+                |at: &MemberId| self.under_way.get(at).is_none_or(|it| *it < limits.open);
+            let at = self.waiting.keys().copied().find(may_leave)?;
+            let first = self.waiting[&at].first().expect("nobody waits there");
+            if decided_at(&self.open[first].command) == Some(at) {
+                return Some(self.take_waiting(at, limits, decided_at));
+            }
+            // Objects have moved: all are looked at once more.
+            self.new.extend(self.waiting.remove(&at).into_iter().flatten());
         }
-        let limits = limits?;
-        let under_way =
-            |at: MemberId| self.proposed.values().filter(|it| it.decided_at == Some(at)).count();
-        let at = self.waiting.keys().copied().find(|at| under_way(*at) < limits.open)?;
-        Some(self.take_waiting(at, limits, decided_at))
     }
 
     /// The next batch of those that wait for one member.
@@ -155,16 +164,18 @@ impl OwnRequests {
         let (mut bytes, mut objects) = (0, 0);
         let fits = |sequence: &&u64| {
             let command = &self.open[*sequence].command;
-            bytes += command.payload.len();
+            bytes += RequestBatch::bytes_of(command);
             objects += command.objects.len();
             // Objects may have moved since.
             bytes <= limits.bytes && objects <= limits.objects && decided_at(command) == Some(at)
         };
-        let count = waiting.iter().take(limits.commands).take_while(fits).count().max(1);
+        let most = limits.commands.min(REQUESTS_MOST);
+        let count = waiting.iter().take(most).take_while(fits).count().max(1);
         let requests: SmallVec<[u64; 1]> = waiting.iter().copied().take(count).collect();
-        match requests.len() == waiting.len() {
-            true => _ = self.waiting.remove(&at),
-            false => waiting.retain(|it| !requests.contains(it)),
+        let last = *requests.last().expect("one at least");
+        *waiting = waiting.split_off(&(last + 1));
+        if waiting.is_empty() {
+            self.waiting.remove(&at);
         }
         OwnBatch { decided_at: Some(at), requests }
     }
@@ -181,7 +192,27 @@ impl OwnRequests {
             self.unwritten.remove(sequence);
             self.written = self.written.max(*sequence);
         }
+        if let Some(at) = batch.decided_at {
+            *self.under_way.entry(at).or_default() += 1;
+        }
         self.proposed.insert(id, batch);
+    }
+
+    /// A command of this member is not under way any more: what it asked for.
+    pub fn end_command(&mut self, id: CommandId) -> SmallVec<[u64; 1]> {
+        let Some(OwnBatch { decided_at, requests }) = self.proposed.remove(&id) else {
+            return SmallVec::new();
+        };
+        if let Some(under_way) = decided_at.and_then(|at| self.under_way.get_mut(&at)) {
+            *under_way -= 1;
+        }
+        requests
+    }
+
+    /// What is left of these is to be proposed anew.
+    pub fn propose_anew(&mut self, requests: SmallVec<[u64; 1]>) {
+        let open = &self.open;
+        self.new.extend(requests.into_iter().filter(|it| open.contains_key(it)));
     }
 
     /// In a replay: these were proposed as a command, perhaps again; the last of them has a number.
@@ -198,15 +229,10 @@ impl OwnRequests {
         self.open.extend(batch.own());
     }
 
-    /// A command of this member was given up: what it asked for is proposed anew.
-    pub fn give_up(&mut self, id: CommandId) {
-        self.new.extend(self.proposed.remove(&id).into_iter().flat_map(|batch| batch.requests));
-    }
-
-    /// A command of this member was delivered, by which one was asked for, perhaps among others.
-    pub fn end(&mut self, id: CommandId, sequence: u64) {
-        self.proposed.remove(&id);
+    /// A request of this member was delivered.
+    pub fn end(&mut self, sequence: u64) {
         self.stop_waiting(sequence);
+        self.unwritten.remove(&sequence);
         self.open.remove(&sequence);
     }
 
@@ -222,13 +248,18 @@ impl OwnRequests {
     /// of the user are named.
     pub fn end_all(&mut self, is_delivered: impl Fn(u64) -> bool) -> Vec<u64> {
         let over = self.open.extract_if(.., |sequence, _| is_delivered(*sequence));
-        let of_user = over.filter(|(_, request)| request.change.is_none());
+        let over: Vec<(u64, OwnRequest)> = over.collect();
+        for (sequence, _) in &over {
+            self.unwritten.remove(sequence);
+        }
+        let of_user = over.into_iter().filter(|(_, request)| request.change.is_none());
         of_user.map(|(sequence, _)| sequence).collect()
     }
 
     /// An epoch begins, in which nothing is proposed yet.
     pub fn begin_epoch(&mut self) {
         self.proposed.clear();
+        self.under_way.clear();
         self.waiting.clear();
         self.new = self.open.keys().copied().collect();
     }
@@ -258,8 +289,86 @@ impl OwnRequests {
             self.new.contains(it) || self.waiting.values().any(|waiting| waiting.contains(it))
         };
         assert!(self.unwritten.iter().all(is_waiting), "proposed, and not written: {self:?}");
+        let under_way: usize = self.under_way.values().sum();
+        let known = self.proposed.values().filter(|it| it.decided_at.is_some()).count();
+        assert_eq!(under_way, known, "commands under way: {self:?}");
     }
 }
 
 wire_struct!(RequestId { member: MemberName, sequence: u64 });
 wire_struct!(OwnRequest { command: Command, change: Option<MemberChange> });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(object: u64) -> OwnRequest {
+        let objects = ObjectSet::writes([object]).into();
+        OwnRequest { command: Command { objects, payload: [7_u8].as_slice().into() }, change: None }
+    }
+
+    /// Where a command is decided: objects below a bound at one member, others nowhere yet.
+    fn decided_below(bound: u64, at: u16) -> impl Fn(&Command) -> Option<MemberId> {
+        move |command| {
+            let object = command.objects.iter().next().expect("it touches one").number;
+            (object < bound).then_some(MemberId(at))
+        }
+    }
+
+    fn id(sequence: u64) -> CommandId {
+        CommandId { leader: MemberId(0), sequence }
+    }
+
+    /// All that may leave now, each as the next command.
+    fn leave(
+        own: &mut OwnRequests,
+        limits: BatchLimits,
+        decided_at: impl Fn(&Command) -> Option<MemberId>,
+        from: u64,
+    ) -> Vec<Vec<u64>> {
+        let mut all = Vec::new();
+        while let Some(batch) = own.next(Some(limits), &decided_at) {
+            all.push(batch.requests.to_vec());
+            own.propose(id(from + all.len() as u64), batch);
+            own.assert_invariants();
+        }
+        all
+    }
+
+    #[test]
+    fn requests_wait_where_enough_are_under_way_and_leave_together() {
+        let limits = BatchLimits { commands: 3, open: 1, alone: Some(9), ..Default::default() };
+        let mut own = OwnRequests::default();
+        [1, 2, 3, 4, 5, 9].map(|object| own.add(request(object)));
+        let decided = decided_below(10, 1);
+        // What writes the object 9 is alone, and waits for nobody.
+        assert_eq!(leave(&mut own, limits, &decided, 0), [vec![6], vec![1, 2, 3]]);
+        assert_eq!(own.unwritten().iter().copied().collect::<Vec<_>>(), [4, 5]);
+        assert_eq!(own.written().0, 6);
+        assert_eq!(own.written().1.count(), 4);
+        // It is given up: all of it is proposed once more, by the same names.
+        let again = own.end_command(id(2));
+        own.propose_anew(again);
+        assert_eq!(leave(&mut own, limits, &decided, 2), [vec![1, 2, 3]]);
+        let delivered = own.end_command(id(3));
+        delivered.iter().for_each(|it| own.end(*it));
+        own.propose_anew(delivered);
+        assert_eq!(leave(&mut own, limits, &decided, 3), [vec![4, 5]]);
+        assert!(own.unwritten().is_empty());
+    }
+
+    #[test]
+    fn those_whose_objects_have_moved_are_looked_at_once_more() {
+        let limits = BatchLimits { commands: 8, open: 1, ..Default::default() };
+        let mut own = OwnRequests::default();
+        [1, 2, 3].map(|object| own.add(request(object)));
+        assert_eq!(leave(&mut own, limits, &decided_below(10, 1), 0), [[1, 2, 3]]);
+        [1, 2, 20].map(|object| own.add(request(object)));
+        // What nobody decides yet leaves by itself; the others wait for member 1, then 2.
+        assert_eq!(leave(&mut own, limits, &decided_below(10, 1), 1), [[6]]);
+        own.add(request(3));
+        let over = own.end_command(id(1));
+        over.iter().for_each(|it| own.end(*it));
+        assert_eq!(leave(&mut own, limits, &decided_below(10, 2), 2), [[4, 5, 7]]);
+    }
+}

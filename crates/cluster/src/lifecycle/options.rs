@@ -52,8 +52,8 @@ pub struct ServerOptions {
     /// Which of the servers decide for the clients instead of each for itself, under protocols that
     /// have masters: `sinfonia`. They hold no repositories.
     pub masters: Vec<NodeId>,
-    /// Where servers are, as far as that is said: under protocols that replicate, those of a site
-    /// are asked before others.
+    /// Where servers are, as far as that is said: under sharded protocols those of the site of who
+    /// asks are asked before others.
     pub sites: Sites,
     /// The tree that votes climb, above the servers that hold repositories, under protocols that go
     /// by one: `hierarchy`, `hierarchy-locking`.

@@ -232,7 +232,8 @@ impl<B: Broadcast> Run<B> {
         let command = command(&self.commands.len().to_string(), &objects);
         let asked = self.act(at, |it, out| it.propose(command.clone(), out));
         let request = asked.expect("a member takes commands");
-        self.commands.insert(request, command);
+        let before = self.commands.insert(request, command);
+        assert!(before.is_none() || self.unsure.contains(&request), "{request} is two requests");
         match self.down[at] {
             Some(_) => self.unsure.insert(request),
             None => self.unsure.remove(&request),

@@ -145,8 +145,8 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
         value: "SITE=N,… …",
         default: "",
         help: "Where servers are, as in \"east=0,1 west=2\", the same on all servers: a server at \
-               the site of who asks is asked before others. A server that is not named is at no \
-               site",
+               the site of who asks is asked before others under sharded-*. A server that is not \
+               named is at no site",
         set: set_sites,
     },
     ConfigKey {

@@ -23,7 +23,7 @@ const KEY_OBJECTS: u64 = 1 << 16;
 /// So many stand for the ranges of a space.
 const RANGE_OBJECTS: u64 = 64;
 /// All keys together.
-const EVERYTHING: u64 = 1 << 48;
+pub const EVERYTHING: u64 = 1 << 48;
 /// A command that touches more objects than these touches everything: that is one object, by which
 /// it waits for more, and it costs members less.
 const OBJECTS_MOST: usize = 128;

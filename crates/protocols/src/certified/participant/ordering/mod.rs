@@ -16,7 +16,7 @@ use muesli_broadcast::{
 };
 use muesli_core::judgement::ensure;
 use muesli_core::parts::single_repository::NewValues;
-use muesli_core::{Decision, Nanos, Rejection, RepositoryId, Role, View, Wire as _};
+use muesli_core::{Decision, Nanos, Rejection, RepositoryId, Role, Settings, View, Wire as _};
 
 use super::{CertifiedSite, ProposedCommit, UndecidedCommand};
 pub(super) use given::GivenState;
@@ -26,7 +26,7 @@ use taken::judge_piece;
 
 use crate::certified::Context;
 use crate::certified::message::command::{BroadcastCommit, CallsEnd, CertifiedCommand};
-use crate::certified::message::objects::{cut, is_cut};
+use crate::certified::message::objects::{EVERYTHING, cut, is_cut};
 use crate::certified::message::{Message, Record};
 
 /// Where commits are ordered several at a time, so many commands of a site are under way: where
@@ -59,11 +59,7 @@ impl CertifiedSite {
                 fast_within: Nanos(settings.retry_after.0 * 2),
             };
             let most = settings.batching.commits.most();
-            let batches = most.map(|commands| BatchLimits {
-                commands,
-                open: OPEN_COMMANDS,
-                ..Default::default()
-            });
+            let batches = most.map(|commands| batch_limits(commands, settings));
             let (choice, switches) = (choice.clone(), EpochSwitches::default());
             let settings = EpochSettings { broadcast, choice, batches, switches };
             let founders = (0..sites as u16).map(|site| founder(RepositoryId(site)));
@@ -293,6 +289,13 @@ impl CertifiedSite {
         }
         self.incarnation
     }
+}
+
+/// How commits are ordered as one. What writes everything leaves alone: all others would conflict.
+fn batch_limits(commands: usize, settings: &Settings) -> BatchLimits {
+    let limits = BatchLimits::default();
+    let bytes = limits.bytes.min(settings.limits.transaction_bytes as usize);
+    BatchLimits { commands, open: OPEN_COMMANDS, bytes, alone: Some(EVERYTHING), ..limits }
 }
 
 /// What a command says that was delivered, or is to be.
