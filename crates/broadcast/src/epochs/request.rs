@@ -339,7 +339,7 @@ mod tests {
     fn requests_wait_where_enough_are_under_way_and_leave_together() {
         let limits = BatchLimits { commands: 3, open: 1, alone: Some(9), ..Default::default() };
         let mut own = OwnRequests::default();
-        [1, 2, 3, 4, 5, 9].map(|object| own.add(request(object)));
+        [1, 2, 3, 4, 5, 9].iter().for_each(|object| _ = own.add(request(*object)));
         let decided = decided_below(10, 1);
         // What writes the object 9 is alone, and waits for nobody.
         assert_eq!(leave(&mut own, limits, &decided, 0), [vec![6], vec![1, 2, 3]]);
@@ -361,9 +361,9 @@ mod tests {
     fn those_whose_objects_have_moved_are_looked_at_once_more() {
         let limits = BatchLimits { commands: 8, open: 1, ..Default::default() };
         let mut own = OwnRequests::default();
-        [1, 2, 3].map(|object| own.add(request(object)));
+        [1, 2, 3].iter().for_each(|object| _ = own.add(request(*object)));
         assert_eq!(leave(&mut own, limits, &decided_below(10, 1), 0), [[1, 2, 3]]);
-        [1, 2, 20].map(|object| own.add(request(object)));
+        [1, 2, 20].iter().for_each(|object| _ = own.add(request(*object)));
         // What nobody decides yet leaves by itself; the others wait for member 1, then 2.
         assert_eq!(leave(&mut own, limits, &decided_below(10, 1), 1), [[6]]);
         own.add(request(3));

@@ -50,7 +50,7 @@ impl ExchangeFaults {
 
     /// Members ask for several commands at a time.
     pub fn crowded(members: usize) -> ExchangeFaults {
-        ExchangeFaults { commands: 150, at_a_time: 8, ..ExchangeFaults::of(members) }
+        ExchangeFaults { commands: 90, at_a_time: 6, ..ExchangeFaults::of(members) }
     }
 }
 

@@ -53,7 +53,7 @@ fn members_are_exchanged_among_faults() {
 /// Requests wait for those before them, and are ordered together.
 #[test]
 fn members_are_exchanged_while_requests_wait_for_batches() {
-    fn run_batches<B: Broadcast>(few: u64, choice: &B::Switches) {
+    fn run_batches<B: Broadcast>(few: u64, choice: &B::Switches) -> usize {
         let batches = Some(BatchLimits { commands: 3, ..BatchLimits::default() });
         let settings = EpochSettings { choice: choice.clone(), batches, ..Default::default() };
         let mut all = Exchanged::default();
@@ -65,13 +65,17 @@ fn members_are_exchanged_while_requests_wait_for_batches() {
             all.add(&found);
         }
         println!("{}: {all:?}", B::NAME);
-        assert!(all.several > 10 * few as usize, "few are ordered together: {all:?}");
+        all.several
     }
-    run_batches::<Pob>(6, &pob::Switches::default());
-    run_batches::<Epaxos>(6, &Default::default());
-    run_batches::<Generalized>(6, &Default::default());
-    run_batches::<MultiPaxos>(6, &PlacedLeader(MemberId(1)));
-    run_batches::<M2PaxosBounded<MultiPaxos>>(6, &Default::default());
+    let several = [
+        run_batches::<Pob>(3, &pob::Switches::default()),
+        run_batches::<Epaxos>(3, &Default::default()),
+        run_batches::<Generalized>(3, &Default::default()),
+        run_batches::<MultiPaxos>(3, &PlacedLeader(MemberId(1))),
+    ];
+    assert!(several.iter().all(|it| *it > 100), "few are ordered together: {several:?}");
+    // Where members contend for objects, commands leave by themselves.
+    run_batches::<M2PaxosBounded<MultiPaxos>>(3, &Default::default());
 }
 
 /// All members that it was to ask for the state have been exchanged since: it asks those that speak
