@@ -49,7 +49,6 @@
 //! What the broadcasts of the last two epochs store; that all have left the earlier one; a state
 //! that is taken, piece by piece; the numbers of snapshots that were given.
 
-mod batch;
 mod checkpoint;
 mod give;
 mod judge;
@@ -69,7 +68,6 @@ use crate::broadcast::{Broadcast, BroadcastSettings};
 use crate::command::{Command, CommandId};
 use crate::effects::BroadcastEffects;
 use crate::id_set::IdSet;
-use batch::RequestBatch;
 use checkpoint::RestoredParts;
 use give::GivenSnapshots;
 pub use kept::KeptSnapshots;
@@ -80,7 +78,7 @@ pub use message::{
 };
 use previous::PreviousEpoch;
 pub use request::RequestId;
-use request::{OwnRequest, OwnRequests};
+use request::{OwnRequest, OwnRequests, RequestBatch};
 pub use switches::{EpochSwitch, EpochSwitches};
 pub use take::PIECES_AHEAD;
 use take::{SnapshotTransfer, StateGivers};

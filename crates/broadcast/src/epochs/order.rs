@@ -1,12 +1,11 @@
 //! What the broadcast of an epoch wants done, and the end of an epoch.
 
-use super::batch::{OrderedRequest, RequestBatch, RequestContent};
 use super::list::{GroupEpoch, MemberChange, MemberList};
 use super::message::{
     DeliveredRequest, EpochEffect, EpochEffectsOf, EpochMessage, EpochRecord, ProposedRequests,
 };
 use super::previous::PreviousEpoch;
-use super::request::RequestId;
+use super::request::{OrderedRequest, RequestBatch, RequestContent, RequestId};
 use super::{EpochMember, EpochSwitch, MemberState};
 use crate::broadcast::{Broadcast, EffectsOf};
 use crate::command::{Command, CommandId, MemberId};

@@ -1,25 +1,26 @@
 //! What members ask for, by names that stay the same from epoch to epoch.
 
+mod batch;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 
-use muesli_core::bytes::SmallBytes;
 use muesli_core::wire_struct;
 use smallvec::{SmallVec, smallvec};
 
-use super::batch::{REQUESTS_MOST, RequestBatch, RequestContent};
-use super::list::{MemberChange, MemberName};
+use super::list::MemberName;
+use batch::REQUESTS_MOST;
+pub(super) use batch::{OrderedRequest, OwnRequest, RequestBatch, RequestContent};
+
 use crate::batched::BatchLimits;
 use crate::command::{Command, CommandId, MemberId};
-use crate::objects::ObjectSet;
 
 /// What a member has asked to be ordered. It keeps this name where it is proposed anew.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId {
     /// Whose it is.
     pub member: MemberName,
-    /// Its number among those of that member, from 1, without gaps.
+    /// Its number among those of that member, from 1; crashes may leave gaps.
     pub sequence: u64,
 }
 
@@ -32,31 +33,6 @@ impl fmt::Display for RequestId {
 impl fmt::Debug for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-/// A request of this member that was not delivered yet.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct OwnRequest {
-    /// As its user gave it; that of a change touches everything, and says nothing.
-    pub command: Command,
-    /// What it changes, if it is none of the user.
-    pub change: Option<MemberChange>,
-}
-
-impl OwnRequest {
-    pub fn change(change: MemberChange) -> OwnRequest {
-        let objects = Arc::new(ObjectSet::everything());
-        let command = Command { objects, payload: SmallBytes::EMPTY };
-        OwnRequest { command, change: Some(change) }
-    }
-
-    /// What it says, among others or by itself.
-    pub fn content(&self) -> RequestContent {
-        match self.change {
-            Some(change) => RequestContent::Change(change),
-            None => RequestContent::Command(self.command.payload.clone()),
-        }
     }
 }
 
@@ -296,11 +272,11 @@ impl OwnRequests {
 }
 
 wire_struct!(RequestId { member: MemberName, sequence: u64 });
-wire_struct!(OwnRequest { command: Command, change: Option<MemberChange> });
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::objects::ObjectSet;
 
     fn request(object: u64) -> OwnRequest {
         let objects = ObjectSet::writes([object]).into();

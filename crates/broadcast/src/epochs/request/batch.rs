@@ -6,29 +6,53 @@ use muesli_core::bytes::SmallBytes;
 use muesli_core::wire::Wire;
 use muesli_core::{wire_enum, wire_struct};
 
-use super::list::MemberChange;
-use super::request::OwnRequest;
 use crate::command::{Command, CommandId};
+use crate::epochs::list::MemberChange;
 use crate::objects::ObjectSet;
 
 /// So many requests are ordered as one at most.
-pub(super) const REQUESTS_MOST: usize = 4_096;
+pub(in crate::epochs) const REQUESTS_MOST: usize = 4_096;
 /// An object is named by a request, and by its command; a request has some bytes of its own.
 const BYTES_AN_OBJECT: usize = 18;
 const BYTES_A_REQUEST: usize = 32;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum RequestContent {
+pub(in crate::epochs) enum RequestContent {
     /// The user's command says this.
     Command(SmallBytes),
     /// A member is to be exchanged.
     Change(MemberChange),
 }
 
+/// A request of this member that was not delivered yet.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::epochs) struct OwnRequest {
+    /// As its user gave it; that of a change touches everything, and says nothing.
+    pub command: Command,
+    /// What it changes, if it is none of the user.
+    pub change: Option<MemberChange>,
+}
+
+impl OwnRequest {
+    pub fn change(change: MemberChange) -> OwnRequest {
+        let objects = Arc::new(ObjectSet::everything());
+        let command = Command { objects, payload: SmallBytes::EMPTY };
+        OwnRequest { command, change: Some(change) }
+    }
+
+    /// What it says, among others or by itself.
+    pub fn content(&self) -> RequestContent {
+        match self.change {
+            Some(change) => RequestContent::Change(change),
+            None => RequestContent::Command(self.command.payload.clone()),
+        }
+    }
+}
+
 /// A request, as it is ordered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct OrderedRequest {
+pub(in crate::epochs) struct OrderedRequest {
     pub sequence: u64,
     /// What it touches; `None`: it is alone, and touches what its command touches.
     pub objects: Option<Arc<ObjectSet>>,
@@ -37,7 +61,7 @@ pub(super) struct OrderedRequest {
 
 /// Requests that are ordered as one, in the order of their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct RequestBatch {
+pub(in crate::epochs) struct RequestBatch {
     pub requests: Vec<OrderedRequest>,
 }
 
@@ -119,6 +143,7 @@ impl OrderedRequest {
     }
 }
 
+wire_struct!(OwnRequest { command: Command, change: Option<MemberChange> });
 wire_struct!(OrderedRequest {
     sequence: u64,
     objects: Option<Arc<ObjectSet>>,
@@ -132,8 +157,8 @@ wire_enum!(RequestContent, "request" {
 
 #[cfg(test)]
 mod tests {
-    use super::super::list::MemberName;
     use super::*;
+    use crate::epochs::list::MemberName;
 
     fn request(objects: &[u64]) -> OwnRequest {
         let objects = ObjectSet::writes(objects.iter().copied()).into();
