@@ -338,13 +338,13 @@ mod tests {
         let limits = BatchLimits { commands: 8, open: 1, ..Default::default() };
         let mut own = OwnRequests::default();
         [1, 2, 3].iter().for_each(|object| _ = own.add(request(*object)));
-        assert_eq!(leave(&mut own, limits, &decided_below(10, 1), 0), [[1, 2, 3]]);
+        assert_eq!(leave(&mut own, limits, decided_below(10, 1), 0), [[1, 2, 3]]);
         [1, 2, 20].iter().for_each(|object| _ = own.add(request(*object)));
         // What nobody decides yet leaves by itself; the others wait for member 1, then 2.
-        assert_eq!(leave(&mut own, limits, &decided_below(10, 1), 1), [[6]]);
+        assert_eq!(leave(&mut own, limits, decided_below(10, 1), 1), [[6]]);
         own.add(request(3));
         let over = own.end_command(id(1));
         over.iter().for_each(|it| own.end(*it));
-        assert_eq!(leave(&mut own, limits, &decided_below(10, 2), 2), [[4, 5, 7]]);
+        assert_eq!(leave(&mut own, limits, decided_below(10, 2), 2), [[4, 5, 7]]);
     }
 }

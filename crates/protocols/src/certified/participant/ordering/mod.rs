@@ -294,7 +294,7 @@ impl CertifiedSite {
 /// How commits are ordered as one. What writes everything leaves alone: all others would conflict.
 fn batch_limits(commands: usize, settings: &Settings) -> BatchLimits {
     let limits = BatchLimits::default();
-    let bytes = limits.bytes.min(settings.limits.transaction_bytes as usize);
+    let bytes = limits.bytes.min(settings.limits.transaction_bytes);
     BatchLimits { commands, open: OPEN_COMMANDS, bytes, alone: Some(EVERYTHING), ..limits }
 }
 
