@@ -260,24 +260,12 @@ impl Workload for AppendProcedures {
     }
 }
 
-/// So often they are asked for where the answer does not come: a group may just have lost its
-/// leader.
-const READ_TIMES: u32 = 20;
-
-/// Reads lists in one transaction of one round. It changes nothing, so it is asked for again where
-/// nobody knows what became of it.
+/// Reads lists in one transaction of one round.
 async fn read_lists(db: &Db, keys: &[u64]) -> Result<Vec<(u64, Vec<u64>)>, Error> {
     let (space, reader) = (db.space(SPACE)?, db.read_only());
     let one = |key: &u64| fragment::<ReadList>(space.place(key_of(*key)), &(space, *key));
-    let fragments: Vec<Fragment> = keys.iter().map(one).collect::<Result<_, _>>()?;
-    let mut done = reader.invoke(Class::Auto, fragments.clone()).await;
-    for _ in 1..READ_TIMES {
-        if !matches!(done, Err(Error::Unknown { .. })) {
-            break;
-        }
-        done = reader.invoke(Class::Auto, fragments.clone()).await;
-    }
-    let done = done?;
+    let fragments = keys.iter().map(one).collect::<Result<_, _>>()?;
+    let done = reader.invoke(Class::Auto, fragments).await?;
     let lists = keys.iter().zip(&done.results);
     lists.map(|(key, result)| Ok((*key, answer::<ReadList>(result)?))).collect()
 }

@@ -41,7 +41,8 @@ pub enum KnownOutcome {
 }
 
 impl KnownOutcomes {
-    /// A transaction asks to commit, and its coordinator knows of all that are below.
+    /// A transaction asks to commit, and its coordinator knows of all that are below. What comes
+    /// late from an incarnation before the newest one says nothing of that.
     pub fn ask(&mut self, txn: TxnId, settled_below: u64) -> KnownOutcome {
         let coordinator = self.incarnations.entry(txn.node).or_default();
         if coordinator.incarnation < txn.incarnation {
@@ -50,7 +51,9 @@ impl KnownOutcomes {
                 ..CoordinatorIncarnation::default()
             };
         }
-        coordinator.settled_below = coordinator.settled_below.max(settled_below);
+        if coordinator.incarnation == txn.incarnation {
+            coordinator.settled_below = coordinator.settled_below.max(settled_below);
+        }
         let settled_below = coordinator.settled_below;
         if coordinator.ended.first_key_value().is_some_and(|(first, _)| *first < settled_below) {
             coordinator.ended = coordinator.ended.split_off(&settled_below);
@@ -144,6 +147,7 @@ mod tests {
         assert_eq!(outcomes.ask(txn(1, 1), 1), KnownOutcome::Gone, "it was settled");
         assert_eq!(outcomes.ask(txn(2, 1), 1), KnownOutcome::New);
         assert_eq!(outcomes.ask(txn(1, 3), 3), KnownOutcome::Gone);
+        assert_eq!(outcomes.known(txn(2, 2)), KnownOutcome::New, "an earlier one settles nothing");
         outcomes.forget(NodeId(3));
         assert_eq!(outcomes.known(txn(1, 3)), KnownOutcome::New, "its coordinator is forgotten");
     }
