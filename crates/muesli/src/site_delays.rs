@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use muesli_core::catalog::Sites;
-use muesli_core::{Nanos, NodeId, Settings};
+use muesli_core::{Nanos, Settings};
 
 use crate::error::Error;
 use crate::time::nanos;
@@ -130,13 +130,7 @@ impl SiteDelays {
     /// Where loops are, of which `serving` have keys.
     pub(crate) fn sites(&self, serving: usize) -> Sites {
         let names: Vec<String> = (0..self.count()).map(|site| format!("site {site}")).collect();
-        let here = |site: usize| {
-            let here = (site..serving).step_by(self.count());
-            here.map(|node| NodeId(node as u32)).collect::<Vec<_>>()
-        };
-        let nodes: Vec<Vec<NodeId>> = (0..self.count()).map(here).collect();
-        let all = names.iter().zip(&nodes).map(|(name, nodes)| (name.as_str(), &nodes[..]));
-        Sites::new(&all.collect::<Vec<_>>()).expect("no loop is at two")
+        Sites::in_turn(&names, serving)
     }
 
     /// Makes the times of nodes at these sites long enough.

@@ -14,7 +14,8 @@ use crate::objects::{ObjectAccess, ObjectSet, TouchedObject};
 pub struct BatchLimits {
     /// So many commands make a batch at most.
     pub commands: usize,
-    /// Their payloads have so many bytes at most, unless a command alone has more.
+    /// What they say, and the names of what they touch, have so many bytes at most, unless one
+    /// command alone has more.
     pub bytes: usize,
     /// They touch so many objects at most, counted for each, unless a command alone does more.
     pub objects: usize,
@@ -38,6 +39,27 @@ impl BatchLimits {
             |it: TouchedObject| self.alone == Some(it.number) && it.access == ObjectAccess::Write;
         command.objects.is_everything()
             || self.alone.is_some() && command.objects.iter().any(writes_it)
+    }
+}
+
+/// How much a batch has already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BatchFill {
+    bytes: usize,
+    objects: usize,
+}
+
+/// An object is named by a command, and by its batch; a command has some bytes of its own.
+const BYTES_AN_OBJECT: usize = 18;
+const BYTES_A_COMMAND: usize = 32;
+
+impl BatchFill {
+    /// Adds a command; whether there was room for it.
+    pub(crate) fn adds(&mut self, command: &Command, limits: &BatchLimits) -> bool {
+        let objects = command.objects.len();
+        self.bytes += command.payload.len() + BYTES_AN_OBJECT * objects + BYTES_A_COMMAND;
+        self.objects += objects;
+        self.bytes <= limits.bytes && self.objects <= limits.objects
     }
 }
 

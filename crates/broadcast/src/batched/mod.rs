@@ -44,6 +44,7 @@ use crate::broadcast::{Broadcast, BroadcastSettings, EffectsOf};
 use crate::command::{Command, CommandId, MemberId};
 use crate::effects::{BroadcastEffect, BroadcastEffects, DeliveredCommand};
 use crate::member::checkpoint::CheckpointError;
+pub(crate) use batch::BatchFill;
 pub use batch::BatchLimits;
 use batch::{CommandBatch, NumberedCommand};
 use delivered::DeliveredBatches;
@@ -207,14 +208,10 @@ impl<B: Broadcast> Batched<B> {
     /// The next batch of those that wait for one member.
     fn take_waiting(&mut self, decided_at: MemberId) -> Option<Vec<NumberedCommand>> {
         let waiting = self.waiting.get_mut(&decided_at)?;
-        let (mut bytes, mut objects) = (0, 0);
+        let mut fill = BatchFill::default();
         // Objects may have moved since.
         let stays = |it: &NumberedCommand| self.inside.decided_at(&it.command) == Some(decided_at);
-        let fits = |it: &&NumberedCommand| {
-            bytes += it.command.payload.as_slice().len();
-            objects += it.command.objects.len();
-            bytes <= self.limits.bytes && objects <= self.limits.objects && stays(it)
-        };
+        let fits = |it: &&NumberedCommand| fill.adds(&it.command, &self.limits) && stays(it);
         let count = waiting.iter().take(self.limits.commands).take_while(fits).count().max(1);
         let batch = waiting.drain(..count).collect();
         if waiting.is_empty() {

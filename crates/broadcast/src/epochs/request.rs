@@ -12,7 +12,7 @@ use super::list::MemberName;
 use batch::REQUESTS_MOST;
 pub(super) use batch::{OrderedRequest, OwnRequest, RequestBatch, RequestContent};
 
-use crate::batched::BatchLimits;
+use crate::batched::{BatchFill, BatchLimits};
 use crate::command::{Command, CommandId, MemberId};
 
 /// What a member has asked to be ordered. It keeps this name where it is proposed anew.
@@ -137,13 +137,11 @@ impl OwnRequests {
         decided_at: impl Fn(&Command) -> Option<MemberId>,
     ) -> OwnBatch {
         let waiting = self.waiting.get_mut(&at).expect("some wait");
-        let (mut bytes, mut objects) = (0, 0);
+        let mut fill = BatchFill::default();
         let fits = |sequence: &&u64| {
             let command = &self.open[*sequence].command;
-            bytes += RequestBatch::bytes_of(command);
-            objects += command.objects.len();
             // Objects may have moved since.
-            bytes <= limits.bytes && objects <= limits.objects && decided_at(command) == Some(at)
+            fill.adds(command, &limits) && decided_at(command) == Some(at)
         };
         let most = limits.commands.min(REQUESTS_MOST);
         let count = waiting.iter().take(most).take_while(fits).count().max(1);

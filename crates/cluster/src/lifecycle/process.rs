@@ -156,7 +156,6 @@ fn sites_of_loops<L: Iterator<Item = NodeId>>(
 ) -> Sites {
     let all = sites.all().map(|(name, nodes)| (name, nodes.iter().flat_map(&loops_of).collect()));
     let all: Vec<(&str, Vec<NodeId>)> = all.collect();
-    let all: Vec<_> = all.iter().map(|(name, nodes)| (*name, &nodes[..])).collect();
     Sites::new(&all).expect("no server was at two")
 }
 

@@ -246,10 +246,7 @@ impl Map {
         if let Some(stranger) = self.catalog.masters.iter().find(|&&node| !is_server(node)) {
             return Err(MapError::Master(stranger.0));
         }
-        let mut sites = self.catalog.sites.all();
-        let stranger = sites.find_map(|(_, nodes)| nodes.iter().find(|&&node| !is_server(node)));
-        let stranger = stranger.copied();
-        drop(sites);
+        let stranger = self.catalog.sites.nodes().find(|&node| !is_server(node));
         if let Some(stranger) = stranger {
             return Err(MapError::Placed(stranger.0));
         }

@@ -34,15 +34,20 @@ impl Sites {
     ///
     /// # Errors
     /// A node is at two.
-    pub fn new(all: &[(&str, &[NodeId])]) -> Result<Sites, TwoSites> {
+    pub fn new<N, A>(all: &[(N, A)]) -> Result<Sites, TwoSites>
+    where
+        N: AsRef<str>,
+        A: AsRef<[NodeId]>,
+    {
         let mut of: BTreeMap<NodeId, &str> = BTreeMap::new();
         let mut sites: BTreeMap<String, Vec<NodeId>> = BTreeMap::new();
         for (name, nodes) in all {
-            let listed = sites.entry((*name).to_owned()).or_default();
-            for node in *nodes {
+            let name = name.as_ref();
+            let listed = sites.entry(name.to_owned()).or_default();
+            for node in nodes.as_ref() {
                 match of.insert(*node, name) {
-                    Some(first) if first != *name => {
-                        let (first, second) = (first.to_owned(), (*name).to_owned());
+                    Some(first) if first != name => {
+                        let (first, second) = (first.to_owned(), name.to_owned());
                         return Err(TwoSites { node: *node, first, second });
                     }
                     Some(_) => {}
@@ -52,6 +57,16 @@ impl Sites {
             listed.sort_unstable();
         }
         Ok(Sites { sites: sites.into_iter().collect() })
+    }
+
+    /// Sites of these names, at which the first so many nodes are in turn.
+    pub fn in_turn(names: &[impl AsRef<str>], nodes: usize) -> Sites {
+        let here = |(at, name)| {
+            let here = (at..nodes).step_by(names.len());
+            (name, here.map(|node| NodeId(node as u32)).collect())
+        };
+        let all: Vec<(_, Vec<NodeId>)> = names.iter().enumerate().map(here).collect();
+        Sites::new(&all).expect("each node is in one turn")
     }
 
     /// The name of a node's site.
@@ -70,12 +85,9 @@ impl Sites {
         self.sites.iter().map(|(name, nodes)| (name.as_str(), nodes.as_slice()))
     }
 
-    /// Of some nodes, those at `near`'s site before the others, each in their order.
-    pub fn nearest_first(&self, near: NodeId, nodes: &[NodeId]) -> Vec<NodeId> {
-        let (mut here, elsewhere): (Vec<_>, Vec<_>) =
-            nodes.iter().partition(|node| self.are_colocated(near, **node));
-        here.extend(elsewhere);
-        here
+    /// All nodes that are at some site.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.sites.iter().flat_map(|(_, nodes)| nodes).copied()
     }
 }
 
@@ -90,8 +102,7 @@ impl Wire for Sites {
     fn decode(input: &mut Reader<'_>) -> Result<Sites, WireError> {
         let at = input.position();
         let sites: Vec<(String, Vec<NodeId>)> = Wire::decode(input)?;
-        let all: Vec<_> = sites.iter().map(|(name, nodes)| (name.as_str(), &nodes[..])).collect();
-        Sites::new(&all).map_err(|_| WireError::no_variant("node at one site", at, 0))
+        Sites::new(&sites).map_err(|_| WireError::no_variant("node at one site", at, 0))
     }
 }
 
@@ -103,7 +114,7 @@ mod tests {
 
     #[test]
     fn nodes_are_at_the_sites_that_list_them() {
-        let sites = Sites::new(&[("west", &N[2..3]), ("east", &[N[1], N[0]])]).unwrap();
+        let sites = Sites::new(&[("west", &N[2..3]), ("east", &[N[1], N[0]][..])]).unwrap();
         assert_eq!(
             (sites.of(N[0]), sites.of(N[2]), sites.of(N[3])),
             (Some("east"), Some("west"), None)
@@ -112,7 +123,9 @@ mod tests {
         assert!(!sites.are_colocated(N[0], N[2]) && !sites.are_colocated(N[3], N[0]));
         let all: Vec<_> = sites.all().collect();
         assert_eq!(all, [("east", &N[..2]), ("west", &N[2..3])]);
-        assert_eq!(sites.nearest_first(N[1], &[N[2], N[0], N[3], N[1]]), [N[0], N[1], N[2], N[3]]);
+        assert!(sites.nodes().eq([N[0], N[1], N[2]]));
+        let in_turn = Sites::in_turn(&["east", "west"], 3);
+        assert!(in_turn.all().eq([("east", &[N[0], N[2]][..]), ("west", &N[1..2])]));
         let mut bytes = Vec::new();
         sites.encode(&mut bytes);
         assert_eq!(Sites::decode_all(&bytes), Ok(sites));

@@ -12,9 +12,6 @@ use crate::objects::ObjectSet;
 
 /// So many requests are ordered as one at most.
 pub(in crate::epochs) const REQUESTS_MOST: usize = 4_096;
-/// An object is named by a request, and by its command; a request has some bytes of its own.
-const BYTES_AN_OBJECT: usize = 18;
-const BYTES_A_REQUEST: usize = 32;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -96,11 +93,6 @@ impl RequestBatch {
         let mut payload = Vec::new();
         RequestBatch { requests: all.map(ordered).collect() }.encode(&mut payload);
         Command { objects, payload: payload.into() }
-    }
-
-    /// How much a request takes of the command that it is part of, at most.
-    pub fn bytes_of(command: &Command) -> usize {
-        command.payload.len() + BYTES_AN_OBJECT * command.objects.len() + BYTES_A_REQUEST
     }
 
     /// Whether it can be, as a command that touches that.

@@ -189,7 +189,6 @@ fn set_sites(config: &mut Config, text: &str) -> Result<(), String> {
         let (name, listed) = parts.ok_or_else(|| format!("`{site}` is no site, as in east=0,1"))?;
         all.push((name, nodes(listed)?));
     }
-    let all: Vec<(&str, &[NodeId])> = all.iter().map(|(name, nodes)| (*name, &nodes[..])).collect();
     put(&mut config.server.sites, Sites::new(&all).map_err(|error| error.to_string())?)
 }
 

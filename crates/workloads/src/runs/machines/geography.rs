@@ -189,14 +189,7 @@ impl Geography {
 
     /// Where so many nodes are, which are at these sites in turn.
     pub fn sites(&self, nodes: usize) -> Sites {
-        let names = self.names.iter().enumerate();
-        let all = names.map(|(at, name)| {
-            let here = (at..nodes).step_by(self.names.len());
-            (name.as_str(), here.map(|node| NodeId(node as u32)).collect::<Vec<_>>())
-        });
-        let all: Vec<_> = all.collect();
-        let all: Vec<_> = all.iter().map(|(name, nodes)| (*name, &nodes[..])).collect();
-        Sites::new(&all).expect("no node is at two")
+        Sites::in_turn(&self.names, nodes)
     }
 
     /// These sites, for the loops of an embedded database.

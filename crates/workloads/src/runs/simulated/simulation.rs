@@ -22,6 +22,7 @@ use crate::available;
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::embedded::Length;
+use crate::geography::{Geography, NoGeography};
 use crate::guarantees::ENDS;
 use crate::guest;
 use crate::lingering::linger;
@@ -83,11 +84,8 @@ impl<'a> Simulation<'a> {
         let all: Vec<_> = (0..nodes).map(|node| NodeId(node as u32)).collect();
         let (masters, apart) = all[first_master..].split_at(plan.masters);
         let catalog = catalog(workload, plan, nodes, apart)?.with_masters(masters);
-        let catalog = match &machine.geography {
-            Some(it) => {
-                let sites = it.of_sites(it.names().len().min(plan.nodes))?;
-                catalog.with_sites(sites.sites(plan.nodes))
-            }
+        let catalog = match geography(machine, plan)? {
+            Some(geography) => catalog.with_sites(geography.sites(plan.nodes)),
             None => catalog,
         };
         let guest = plan.guest.then_some(NodeId(nodes as u32));
@@ -314,6 +312,12 @@ impl<'a> Simulation<'a> {
     }
 }
 
+/// The sites of a run: as many as there are nodes for at most.
+fn geography(machine: &MachineModel, plan: &Simulated) -> Result<Option<Geography>, NoGeography> {
+    let of_sites = |all: &Geography| all.of_sites(all.names().len().min(plan.nodes));
+    machine.geography.as_ref().map(of_sites).transpose()
+}
+
 /// How far nodes are from each other.
 fn topology(
     machine: &MachineModel,
@@ -324,9 +328,8 @@ fn topology(
     let without = machine.client_nodes + plan.client_nodes + plan.masters;
     let nodes = plan.nodes + without + apart.len() + usize::from(plan.guest);
     let mut topology = Topology::uniform(nodes, machine.network);
-    if let Some(geography) = &machine.geography {
-        let sites = geography.names().len().min(plan.nodes);
-        geography.of_sites(sites)?.place(&mut topology, plan.nodes, machine.network);
+    if let Some(geography) = geography(machine, plan)? {
+        geography.place(&mut topology, plan.nodes, machine.network);
     }
     let topology = match cores::of(plan.nodes, machine.cores)? {
         Some(cores) => topology.with_cores(cores),
