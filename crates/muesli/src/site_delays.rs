@@ -130,7 +130,7 @@ impl SiteDelays {
     /// Where loops are, of which `serving` have keys.
     pub(crate) fn sites(&self, serving: usize) -> Sites {
         let names: Vec<String> = (0..self.count()).map(|site| format!("site {site}")).collect();
-        Sites::in_turn(&names, serving)
+        Sites::round_robin(&names, serving)
     }
 
     /// Makes the times of nodes at these sites long enough.

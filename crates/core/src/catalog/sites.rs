@@ -60,7 +60,7 @@ impl Sites {
     }
 
     /// Sites of these names, at which the first so many nodes are in turn.
-    pub fn in_turn(names: &[impl AsRef<str>], nodes: usize) -> Sites {
+    pub fn round_robin(names: &[impl AsRef<str>], nodes: usize) -> Sites {
         let here = |(at, name)| {
             let here = (at..nodes).step_by(names.len());
             (name, here.map(|node| NodeId(node as u32)).collect())
@@ -124,8 +124,8 @@ mod tests {
         let all: Vec<_> = sites.all().collect();
         assert_eq!(all, [("east", &N[..2]), ("west", &N[2..3])]);
         assert!(sites.nodes().eq([N[0], N[1], N[2]]));
-        let in_turn = Sites::in_turn(&["east", "west"], 3);
-        assert!(in_turn.all().eq([("east", &[N[0], N[2]][..]), ("west", &N[1..2])]));
+        let dealt = Sites::round_robin(&["east", "west"], 3);
+        assert!(dealt.all().eq([("east", &[N[0], N[2]][..]), ("west", &N[1..2])]));
         let mut bytes = Vec::new();
         sites.encode(&mut bytes);
         assert_eq!(Sites::decode_all(&bytes), Ok(sites));

@@ -189,7 +189,7 @@ impl Geography {
 
     /// Where so many nodes are, which are at these sites in turn.
     pub fn sites(&self, nodes: usize) -> Sites {
-        Sites::in_turn(&self.names, nodes)
+        Sites::round_robin(&self.names, nodes)
     }
 
     /// These sites, for the loops of an embedded database.
