@@ -93,6 +93,22 @@ impl Snapshot for Reads {
         assert!(at.clock.is_within(&self.clock), "what was answered is not depended on");
     }
 
+    fn as_lower_bound(&self) -> Reads {
+        Reads::from_clock(self.clock.clone())
+    }
+
+    fn reaches(&self, other: &Reads) -> bool {
+        other.clock.is_within(&self.clock)
+    }
+
+    /// It depends on more than what repositories have shown that answered before; these have shown
+    /// nothing that depends on more than it shows.
+    fn is_later_than(&self, known: &Reads) -> bool {
+        let entry = |reads: &Reads, it: &RepositoryId| reads.clock.get(*it);
+        known.answered.iter().any(|it| entry(self, it) > entry(known, it))
+            && self.answered.iter().all(|it| entry(known, it) <= entry(self, it))
+    }
+
     fn is_fixed_at(&self, repository: RepositoryId) -> bool {
         self.answered.contains(&repository)
     }

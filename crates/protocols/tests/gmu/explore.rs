@@ -1,11 +1,12 @@
 //! GMU in small scopes: every interleaving, with its rules and without them.
 
-use Do::{Delete, Get, Put, ReadOnly, Scan, Strict};
+use Do::{Delete, Get, Merge, Nest, Put, ReadOnly, Scan, Strict};
 use muesli_check::Level;
 use muesli_protocols::gmu::{GmuSwitch, Switches, Vectors};
 use muesli_protocols::two_phase::{self, Sabotage, TwoPhase};
 
 use crate::harness::exploration::{Do, Fault, Program, Scope, explore, hold_as_written};
+use crate::two_phase::nested;
 
 type GmuScope = Scope<TwoPhase<Vectors>>;
 
@@ -170,4 +171,47 @@ fn without_validation() {
         |switches| switches.set(two_phase::FamilySwitch::Validate, false),
         &eus(&[SKEW_A_AT_0, SKEW_B_AT_1]),
     );
+}
+
+/// Updates are in the order of real time, and all that was seen until a partial abort is of some
+/// order of them.
+#[test]
+fn nested_transactions_hold_when_a_child_is_undone() {
+    let levels = &[Level::StrictSerializable, Level::Eus];
+    nested::hold_with_partial_aborts::<Vectors>("gmu_partial_aborts", levels);
+}
+
+/// The parent has read a, which the child's first read of b may depend on. The child finds c newer
+/// than its snapshot where the third transaction has changed it.
+const PARENT_OF_A_AT_0: Program =
+    (0, &[Get("a"), Put("a1"), Nest, Get("b"), Get("c"), Put("c1"), Merge]);
+const CHANGE_CB_AT_2: Program = (2, &[Get("c"), Put("c"), Put("b")]);
+const WRITE_C_AT_1: Program = (1, &[Put("c")]);
+/// Both levels have read what the other transaction overwrites, when the inner one meets a.
+const TWO_LEVELS_AT_1: Program =
+    (1, &[Put("b"), Nest, Get("b2"), Nest, Get("b1"), Get("a"), Merge, Merge]);
+const WRITE_ABB_AT_0: Program = (0, &[Put("a"), Put("b1"), Put("b2")]);
+
+/// Looks at three repositories fit each other, or are made once more.
+#[test]
+fn snapshots_that_move_are_of_one_moment() {
+    let two = [PARENT_OF_A_AT_0, CHANGE_CB_AT_2];
+    let three = [PARENT_OF_A_AT_0, CHANGE_CB_AT_2, WRITE_C_AT_1];
+    let strict = GmuScope { level: Level::StrictSerializable, ..Scope::of(&two) };
+    for found in hold_as_written("gmu_moves", &[strict, eus(&two), eus(&three)], LIMIT) {
+        assert!(found.partial_aborts.keys().any(|undone| *undone > 0), "children are undone");
+    }
+}
+
+#[test]
+fn without_looks_at_all_that_was_read() {
+    let nested = eus(&[PARENT_OF_A_AT_0, WRITE_AB_AT_2]);
+    breaks(|switches| switches.set(two_phase::FamilySwitch::MovesValidated, false), &nested);
+    let levels = [WRITE_ABB_AT_0, TWO_LEVELS_AT_1];
+    for switch in
+        [two_phase::FamilySwitch::MovesAllLevels, two_phase::FamilySwitch::UndoesOutermost]
+    {
+        breaks(|switches| switches.set(switch, false), &eus(&levels));
+    }
+    assert_eq!(explore(&eus(&levels), LIMIT).violation, None);
 }

@@ -119,7 +119,8 @@ fn write_skew_is_refused() {
 
 #[test]
 fn nested_transactions_hold_when_a_child_is_undone() {
-    nested::hold_with_partial_aborts::<Snapshots>("score_partial_aborts");
+    let levels = &nested::WHOLE_ORDER;
+    nested::hold_with_partial_aborts::<Snapshots>("score_partial_aborts", levels);
 }
 
 #[test]

@@ -113,5 +113,6 @@ fn every_attempt_sees_the_database_as_it_once_was() {
 
 #[test]
 fn nested_transactions_hold_when_a_child_is_undone() {
-    nested::hold_with_partial_aborts::<OwnedObjects>("tfa_partial_aborts");
+    let levels = &nested::WHOLE_ORDER;
+    nested::hold_with_partial_aborts::<OwnedObjects>("tfa_partial_aborts", levels);
 }

@@ -19,15 +19,18 @@ const GIVES_UP_AT_0: Program =
 const PARENT_OF_A_AT_0: Program = (0, &[Get("a"), Put("a"), Nest, Get("b"), Get("b1"), Merge]);
 const CHILD_OF_B_AT_1: Program = (1, &[Nest, Get("b"), Put("b"), Put("b1"), Merge]);
 
-/// Every interleaving holds at both levels that a protocol with moving snapshots promises: commits
-/// in the order of real time, and whatever was seen, up to partial aborts too, in one order.
-pub fn hold_with_partial_aborts<V: Variant<Service: Clone>>(name: &str) {
+/// What a protocol with moving snapshots of one timestamp promises: commits in the order of real
+/// time, and whatever was seen, up to partial aborts too, in one order.
+pub const WHOLE_ORDER: [Level; 2] = [Level::StrictSerializable, Level::SerializableAttempts];
+
+/// Every interleaving holds at the levels that a protocol promises.
+pub fn hold_with_partial_aborts<V: Variant<Service: Clone>>(name: &str, levels: &[Level]) {
     let scopes = [
         Scope::<TwoPhase<V>>::of(&[CHILD_OF_AB_AT_0, CHILD_OF_BA_AT_1]),
         Scope::of(&[GIVES_UP_AT_0, CHILD_OF_BA_AT_1]),
         Scope::of(&[PARENT_OF_A_AT_0, CHILD_OF_B_AT_1]),
     ];
-    for level in [Level::StrictSerializable, Level::SerializableAttempts] {
+    for &level in levels {
         let scopes = scopes.clone().map(|scope| Scope { level, ..scope });
         for (scope, found) in scopes.iter().zip(hold_as_written(name, &scopes, LIMIT)) {
             assert_rolls_back(&scope.title(), &found);

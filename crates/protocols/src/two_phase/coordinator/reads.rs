@@ -77,7 +77,7 @@ impl<V: Variant> Slot<V> {
     /// Whether a read at `repository` need not wait for another one to be answered.
     #[inline]
     pub fn may_read_at(&self, repository: RepositoryId) -> bool {
-        V::POLICIES.reading.is_side_by_side()
+        V::POLICIES.reading.is_side_by_side() && self.moving.is_none()
             || self.fixing.is_none()
             || self.is_fixed_at(repository)
     }

@@ -238,7 +238,9 @@ impl<V: Variant> Participant<V> {
         let most = request.keys.len().min(limits.page_rows);
         let forwards = request.wanted == ReadWants::NewestValues && !first;
         if forwards && self.is_behind(&request.keys[..most], &snapshot) {
-            snapshot = self.time.serve(&Reading { first: true, ..asked }, cx)?;
+            let snapshot_of_present = asked.snapshot.as_lower_bound();
+            let asked = Reading { first: true, snapshot: snapshot_of_present, ..asked };
+            snapshot = self.time.serve(&asked, cx)?;
         }
         let mut found = Mostly::with_capacity(most);
         let (mut moved, mut known) = (WhereKeysMove::default(), WhereKeysMove::default());

@@ -22,11 +22,11 @@ impl ReadPolicy {
         !matches!(self, ReadPolicy::NewestOnce)
     }
 
-    /// Whether the snapshot of a transaction that runs can be moved to a later one: it is a single
-    /// timestamp, at which all that was read can be looked at once more.
+    /// Whether the snapshot of a transaction that runs can be moved to a later one, at which all
+    /// that was read can be looked at once more.
     #[inline]
     pub const fn can_move(self) -> bool {
-        matches!(self, ReadPolicy::AtTimestamp | ReadPolicy::NewestForwarded)
+        self.has_snapshots()
     }
 
     /// Whether every read is to see the newest version, and moves the snapshot where it must.

@@ -42,6 +42,12 @@ pub trait Snapshot: Bound + StatedBounds {
     fn from_lower_bound(lower_bound: Timestamp) -> Self;
     /// A repository has answered at `at`.
     fn learn(&mut self, at: &Self);
+    /// The least snapshot of which it is one: what was read depends on as much.
+    fn as_lower_bound(&self) -> Self;
+    /// Whether what is read at it sees all that `other` depends on.
+    fn reaches(&self, other: &Self) -> bool;
+    /// Whether a repository that was asked at `known`, or before, has answered at a later present.
+    fn is_later_than(&self, known: &Self) -> bool;
     /// Whether a read at `repository` leaves it as it is, so that others need not wait for it.
     fn is_fixed_at(&self, repository: RepositoryId) -> bool;
     /// Its place among the timestamps of commits, as clients are told.
@@ -63,6 +69,21 @@ impl Snapshot for Timestamp {
 
     #[inline]
     fn learn(&mut self, _at: &Timestamp) {}
+
+    #[inline]
+    fn as_lower_bound(&self) -> Timestamp {
+        *self
+    }
+
+    #[inline]
+    fn reaches(&self, other: &Timestamp) -> bool {
+        self >= other
+    }
+
+    #[inline]
+    fn is_later_than(&self, known: &Timestamp) -> bool {
+        self > known
+    }
 
     #[inline]
     fn is_fixed_at(&self, _repository: RepositoryId) -> bool {

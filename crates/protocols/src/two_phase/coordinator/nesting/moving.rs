@@ -20,6 +20,11 @@
 //! transaction that began at `to` holds of it. A level that is undone leaves no read, and its
 //! writes were seen by nobody else.
 //!
+//! # Vectors
+//! Where a snapshot is a vector, the repository begins a new one with its present, and each look
+//! takes in what those before it have shown, as first reads do; `to` grows until all have
+//! answered. It is the snapshot of a transaction that reads the same keys now.
+//!
 //! # What waits
 //! While the snapshot moves the transaction has none, and whatever it asks for is held, as before
 //! its first read. What was asked for before, and is answered at the old snapshot, is asked for
@@ -44,7 +49,7 @@ use crate::two_phase::coordinator::slot::Slot;
 use crate::two_phase::message::ReadReply;
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Snapshot;
-use crate::two_phase::{Context, TwoPhase, Variant};
+use crate::two_phase::{Context, Time, TwoPhase, Variant};
 
 impl<V: Variant> Slot<V> {
     /// Whether what it has read can be looked at once more.
@@ -75,12 +80,15 @@ impl<V: Variant> Slot<V> {
 
     /// The levels with a read that is not at the new snapshot what it was at the old one: the
     /// outermost and the innermost of them. (What lies below the old snapshot is what was read, by
-    /// another replica, which has not collected as much.)
+    /// another replica, which has not collected as much. A vector does not tell: there only the
+    /// version that was read is the same.)
     fn changed(&self, versions: &ReadVersions, from: &V::Snapshot) -> Option<(u32, u32)> {
         let has_changed = |place: &usize| {
             let read = &self.sets.reads[*place];
             let found = versions.found.get(&(read.space, read.key.clone()));
-            let is_above = |found: &Timestamp| *found > from.at() || *found == Timestamp::ZERO;
+            let is_vector = V::POLICIES.reading.is_side_by_side();
+            let is_above =
+                |found: &Timestamp| is_vector || *found > from.at() || *found == Timestamp::ZERO;
             found.is_some_and(|found| *found != read.version && is_above(found))
         };
         let changed = || (0..self.sets.reads.len()).filter(has_changed);
@@ -113,19 +121,28 @@ impl<V: Variant> Coordinator<V> {
                 .is_some_and(|it| matches!(it.kind, OperationKind::Versions(_)))
     }
 
-    /// Whether an answer is of the past: the transaction's snapshot has moved since, or moves.
+    /// Whether an answer is of the past: the transaction's snapshot has moved since, or moves. A
+    /// vector grows meanwhile, too: it has moved if it was moved beyond the answer.
     pub(in crate::two_phase) fn has_moved(&mut self, txn: Txn, answered: &V::Snapshot) -> bool {
+        let is_vector = V::POLICIES.reading.is_side_by_side();
         self.slot(txn).is_some_and(|slot| match &slot.snapshot {
-            Some(known) => answered.at() < known.at(),
+            Some(_) if is_vector => !answered.reaches(&slot.base),
+            Some(known) => !answered.reaches(known),
             None => slot.moving.is_some(),
         })
     }
 
-    /// Whether an answer is of a later snapshot than the transaction's.
+    /// Whether keys were read at a later snapshot than the transaction's, and it is to move there.
+    /// Where reads go out side by side one may be later by chance; only who asks for the present
+    /// moves.
     pub(in crate::two_phase) fn is_ahead(&mut self, txn: Txn, answered: &V::Snapshot) -> bool {
+        let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
+        let is_vector = V::POLICIES.reading.is_side_by_side();
         V::POLICIES.reading.can_move()
             && self.slot(txn).is_some_and(|slot| {
-                slot.snapshot.as_ref().is_some_and(|known| answered.at() > known.at())
+                let is_later = |known: &V::Snapshot| answered.is_later_than(known);
+                slot.snapshot.as_ref().is_some_and(is_later)
+                    && (!is_vector || slot.forwards(suffered))
             })
     }
 
@@ -224,9 +241,18 @@ impl<V: Variant> Coordinator<V> {
         let Some(slot) = self.slot(txn) else { return };
         let moving = slot.moving.as_mut().expect("what was read is looked at for a move");
         let is_first = moving.to.is_none();
-        let to = moving.to.get_or_insert_with(|| at.clone()).clone();
-        if at != to {
-            return self.issue(txn, reply.request, request, cx); // Nobody was asked for that.
+        let mut to = moving.to.get_or_insert_with(|| at.clone()).clone();
+        let fits = match V::POLICIES.reading.is_side_by_side() {
+            true => V::Time::fits(&self.switches, &to, &at),
+            false => at == to,
+        };
+        if !fits {
+            // Nobody was asked for that, or others have shown what it does not know of.
+            return self.issue(txn, reply.request, request, cx);
+        }
+        to.learn(&at);
+        if let Some(moving) = self.slot(txn).and_then(|slot| slot.moving.as_mut()) {
+            moving.to = Some(to);
         }
         let Asked::Keys(mut keys) = request.asked else { return };
         let rest: AskedKeys = keys.drain(reply.found.len().min(keys.len())..).collect();
@@ -326,10 +352,14 @@ impl<V: Variant> Slot<V> {
     ) {
         let from = self.snapshot.take().expect("a snapshot that can move");
         assert!(self.moving.is_none() && self.fixing.is_none(), "a snapshot that moves twice");
-        let ahead = to.as_ref().is_none_or(|to| to.at() > from.at());
+        let ahead = to.as_ref().is_none_or(|to| !from.reaches(to));
         assert!(ahead, "a snapshot of {from} moves to {to:?}");
         // Until then nothing is read, and others are told that nothing will be below this.
-        self.base = from.clone();
+        self.base = from.as_lower_bound();
+        let to = to.map(|mut to| {
+            to.join(&from);
+            to
+        });
         self.fixing = Some(MOVING);
         self.moving = Some(Box::new(SnapshotMove { from, to, aside }));
     }
@@ -337,6 +367,11 @@ impl<V: Variant> Slot<V> {
     /// It has moved; what was read there already.
     fn end_move(&mut self, to: V::Snapshot) -> Option<(PendingRequest, ReadReply<V>)> {
         let moving = self.moving.take().expect("a snapshot that moves");
+        if V::POLICIES.reading.is_side_by_side() {
+            // What was asked for before is asked for again, also where it was found to be too old.
+            self.base = to.as_lower_bound();
+            self.answers = self.answers.wrapping_add(1);
+        }
         self.snapshot = Some(to);
         self.fixing = None;
         self.undisturbed_since = None;

@@ -253,17 +253,21 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> Option<PendingRequest> {
         self.observed.join(&snapshot);
+        if V::POLICIES.reading.can_move() && self.has_moved(txn, &snapshot) {
+            self.next_request += 1;
+            self.issue(txn, self.next_request, asked, cx);
+            return None;
+        }
+        let is_keys = matches!(asked.asked, Asked::Keys(_));
+        if is_keys && self.is_ahead(txn, &snapshot) {
+            return Some(asked); // It is to move there.
+        }
         if V::POLICIES.reading.is_side_by_side() {
             let known = self.slot(txn)?.snapshot.clone();
             if known.is_some_and(|known| !V::Time::fits(&self.switches, &known, &snapshot)) {
                 self.issue(txn, request, asked, cx);
                 return None;
             }
-        }
-        if V::POLICIES.reading.can_move() && self.has_moved(txn, &snapshot) {
-            self.next_request += 1;
-            self.issue(txn, self.next_request, asked, cx);
-            return None;
         }
         let slot = self.slot(txn)?;
         slot.learn(snapshot);

@@ -11,17 +11,16 @@ use crate::two_phase::message::moves::WhereKeysMove;
 use crate::two_phase::message::{Found, Mostly, ReadReply, ReadRequest};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::policy::FamilySwitch;
-use crate::two_phase::time::{NotServed, Reading, Snapshot, Time};
+use crate::two_phase::time::{NotServed, Reading, Time};
 use crate::two_phase::{Context, Variant};
 
 impl<V: Variant> Participant<V> {
-    /// Whether one of these keys has a version above a snapshot.
+    /// Whether a snapshot does not show the newest version of one of these keys.
     pub(super) fn is_behind(&self, keys: &[(SpaceId, SmallBytes)], snapshot: &V::Snapshot) -> bool {
-        let newest = |(space, key): &(SpaceId, SmallBytes)| {
-            let entry = self.versions(*space)?.read(key, Timestamp::MAX);
-            entry.map(|(_, _, version)| version.at)
-        };
-        keys.iter().filter_map(newest).any(|at| at > snapshot.at())
+        keys.iter().any(|(space, key)| {
+            let read = |versions| self.time.read(versions, *space, key, snapshot);
+            self.versions(*space).and_then(read).is_some_and(|(.., version)| !version.newest)
+        })
     }
 
     /// The versions of keys at a snapshot, a page of them.
