@@ -137,7 +137,9 @@ impl Db {
         let options = || {
             let options = TxnOptions { eager, tried_since, ..self.txn_options() };
             let fresh = options.staleness.map(|it| if sees_change { Staleness::NONE } else { it });
-            TxnOptions { staleness: fresh, ..options }
+            // Readers keep no note of what they read, unless that is to be looked at once more.
+            let strict = options.strict || sees_change && options.read_only;
+            TxnOptions { staleness: fresh, strict, ..options }
         };
         self.arrive();
         let mut begun = client::with(database, |engine| {
@@ -161,7 +163,9 @@ impl Db {
             }
             Err(error) => {
                 let stopped = Stopped::by(error, open.tx.conflict());
-                if watches && matches!(stopped, Stopped::Database(Error::Retry)) {
+                // A reader runs once more before, with notes of what it reads.
+                let has_notes = sees_change || options().strict || !options().read_only;
+                if watches && has_notes && matches!(stopped, Stopped::Database(Error::Retry)) {
                     self.wait_for_change(&open.tx, timeout).await?;
                 }
                 return Err(stopped);
@@ -272,7 +276,8 @@ pub(crate) struct AttemptOptions<'a> {
     pub asks: bool,
     /// One that asks for a [`retry`](Tx::retry) waits until something that it has read has changed.
     pub watches: bool,
-    /// It waited for a change, and is to see that, though it may be stale otherwise.
+    /// It waits for a change, and is to see that, though it may be stale otherwise; it keeps a note
+    /// of what it reads, though it may be read-only.
     pub sees_change: bool,
     /// As in [`TxnOptions`].
     pub tried_since: Nanos,
@@ -290,7 +295,7 @@ pub(crate) struct Attempts {
     eager: bool,
     /// A [`retry`](Tx::retry) waits until something that was read has changed; else for a while.
     watches: bool,
-    /// One of them waited for a change.
+    /// One of them asked to wait for a change.
     sees_change: bool,
     /// Since when it has lost to others; zero: it has not.
     lost_since: Nanos,

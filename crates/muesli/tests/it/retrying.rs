@@ -1,6 +1,8 @@
 //! Transactions that wait for a change of what they have read: who is woken, and that nobody is
 //! forgotten.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +21,37 @@ fn open(protocol: &str) -> Db {
 
 fn space(db: &Db) -> Space {
     db.space("s").unwrap()
+}
+
+/// A body that has asked to wait sleeps until what it has read changes, and runs no more often.
+#[test]
+fn who_waits_is_run_when_something_has_changed_and_no_sooner() {
+    for protocol in PROTOCOLS.into_iter().filter(|it| *it != "granola") {
+        for read_only in [false, true] {
+            // What `repeatable-read` does not validate it keeps a note of, whoever reads.
+            let before = if read_only { 2 } else { 1 };
+            let db = open(protocol);
+            let all = space(&db);
+            let runs = Arc::new(AtomicU32::new(0));
+            let counted = runs.clone();
+            let waits = async move |tx: &muesli::Tx| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                match tx.get(all, "k").await? {
+                    None => tx.retry(),
+                    Some(value) => Ok::<_, Error>(value),
+                }
+            };
+            let reader = if read_only { db.read_only() } else { db.clone() };
+            let waiting = thread::spawn(move || reader.blocking().transact(waits));
+            while runs.load(Ordering::Relaxed) < before {
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(80)); // Eight pauses.
+            db.blocking().transact(async move |tx| tx.put(all, "k", "v").await).unwrap();
+            assert_eq!(waiting.join().unwrap().unwrap().as_ref(), b"v", "{protocol}");
+            assert_eq!(runs.load(Ordering::Relaxed), before + 1, "{protocol}, {read_only}");
+        }
+    }
 }
 
 /// Two queues with room for one item: each side sleeps for the other one, again and again.

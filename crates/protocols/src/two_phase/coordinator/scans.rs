@@ -179,6 +179,7 @@ impl<V: Variant> Slot<V> {
         range: &KeyRange,
         rows: Vec<(SmallBytes, Found)>,
     ) -> Vec<(SmallBytes, Found)> {
+        self.has_scanned = true;
         let mut rows: BTreeMap<_, _> = rows.into_iter().collect();
         let before = self.seen.iter().filter(|((space, key), _)| range.contains(*space, key));
         let before: Vec<_> = before.map(|((_, key), found)| (key.clone(), found.clone())).collect();

@@ -63,6 +63,8 @@ pub(in crate::two_phase) struct Slot<V: Variant> {
     pub locked_at: BTreeSet<RepositoryId>,
     /// What was read, where reads are made at no snapshot: it is what is read again.
     pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
+    /// Whether a range was read, if reads are made at no snapshot.
+    pub has_scanned: bool,
 }
 
 impl<V: Variant> Slot<V> {
@@ -86,6 +88,7 @@ impl<V: Variant> Slot<V> {
             locked: BTreeSet::new(),
             locked_at: BTreeSet::new(),
             seen: BTreeMap::new(),
+            has_scanned: false,
         }
     }
 
@@ -118,6 +121,7 @@ impl<V: Variant> Slot<V> {
         }
         if !V::POLICIES.reading.has_snapshots() {
             self.seen.clear();
+            self.has_scanned = false;
         }
         if V::POLICIES.locking.may_lock_at_writes() {
             self.locked.clear();

@@ -11,6 +11,7 @@ use muesli_core::recorder::Status;
 use muesli_core::{Answer, Failure, Nanos, NodeId, OpId, RepositoryId, Step, Txn, TxnId};
 
 use super::Coordinator;
+use super::slot::Slot;
 use crate::two_phase::message::{Message, WatchRequest};
 use crate::two_phase::{Context, Variant};
 
@@ -28,7 +29,8 @@ pub(in crate::two_phase) struct WaitingClient<V: Variant> {
 
 impl<V: Variant> Coordinator<V> {
     /// A transaction ends, and its client waits until something that it has read has changed. What
-    /// cannot be watched (reads that are not kept) counts as changed.
+    /// cannot be watched (reads that are not kept, ranges that are read at no snapshot) counts as
+    /// changed.
     pub(in crate::two_phase) fn on_watch(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Step {
         let slot = match self.open(txn) {
             Ok(slot) => slot,
@@ -50,7 +52,13 @@ impl<V: Variant> Coordinator<V> {
                 parts.len() - 1
             }
         };
-        let sets = &self.slots[txn.slot as usize].sets;
+        let Slot { sets, seen, has_scanned, .. } = &self.slots[txn.slot as usize];
+        for ((space, key), found) in seen.iter().filter(|_| !has_scanned) {
+            let partition = cx.catalog.partition(*space, key);
+            let to = Static.replicas_of(partition, cx.catalog).next();
+            let place = part_of(&mut parts, to.expect("every partition has its replicas"));
+            parts[place].1.reads.push((*space, key.clone(), found.version));
+        }
         for read in &sets.reads {
             let place = part_of(&mut parts, read.repository);
             parts[place].1.reads.push((read.space, read.key.clone(), read.version));
