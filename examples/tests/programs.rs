@@ -44,6 +44,12 @@ fn jobs_are_done_once() {
 }
 
 #[test]
+fn members_of_a_map_are_alike() {
+    let out = run(env!("CARGO_BIN_EXE_replicated_map"), &[]);
+    assert!(out.contains("three members hold the same 6 keys"), "{out}");
+}
+
+#[test]
 fn a_client_counts_on_a_server() {
     let out = run(env!("CARGO_BIN_EXE_cluster_client"), &[]);
     assert!(out.contains("counted 101 times"), "{out}");

@@ -62,5 +62,7 @@ pub use dependencies::OrderedAfter;
 pub use effects::{BroadcastEffect, BroadcastEffects, DeliveredCommand};
 pub use id_set::IdSet;
 pub use member::checkpoint::CheckpointError;
+pub use muesli_core::bytes::SmallBytes;
+pub use muesli_core::{Nanos, Rejection};
 pub use objects::{ObjectAccess, ObjectSet, TouchedObject};
 pub use quorums::Quorums;

@@ -45,6 +45,9 @@ mod time;
 mod transaction;
 mod typed;
 
+#[cfg(feature = "broadcast")]
+pub use muesli_broadcast as broadcast;
+
 pub use bodies::direct::DirectTx;
 pub use data::byte_range::Range;
 pub use data::codec::{Named, Postcard, RowCodec};

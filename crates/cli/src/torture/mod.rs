@@ -48,6 +48,12 @@ const WORKLOADS: [(&str, &[&str]); 4] = [
     ("counter-procedures", &["keys=20", "distributed=50", "coordinated=30", "conflicts=20"]),
 ];
 
+/// The workloads whose transactions have parts that can be children of any kind.
+const NESTED_WORKLOADS: [(&str, &[&str]); 2] = [
+    ("bank", &["objects=300", "reads=30"]),
+    ("skiplist", &["objects=24", "initial=8", "rule=random", "calls=3"]),
+];
+
 /// Protocols whose servers run procedures begin with one of these.
 const RUN_PROCEDURES: [&str; 5] = ["granola", "sinfonia", "alvin", "certified-", "sharded-"];
 
@@ -80,6 +86,9 @@ struct TortureOptions {
     /// all; those of procedures only where the protocol runs some]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     workloads: Vec<String>,
+    /// Parts of transactions are children, of `bank` and of `skiplist`, which take turns
+    #[arg(long, value_name = "MODEL", value_parser = ["closed", "open", "auto"])]
+    nesting: Option<String>,
     /// So many megabytes are loaded beside, once a round, and read, changed and checked
     #[arg(long, value_name = "MB", default_value_t = 0)]
     data_mb: u64,
@@ -119,7 +128,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         options.faults.extend((options.group > 1).then_some(TortureKind::Folder));
     }
     if options.workloads.is_empty() {
-        options.workloads = workloads_of(&options.protocol);
+        options.workloads = options.known_workloads();
     }
     let length = length(&options)?;
     let longest = Duration::from_secs_f64(options.round_seconds);
@@ -184,10 +193,12 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
         bail!("--data-mb {}: allowed are 0 to 1048576, a terabyte", options.data_mb);
     }
     check_tree(&options.protocol, options.tree.tree.is_some())?;
-    let known = workloads_of(&options.protocol);
+    let known = options.known_workloads();
     if let Some(name) = options.workloads.iter().find(|name| !known.contains(name)) {
         let (protocol, known) = (&options.protocol, known.join(", "));
-        bail!("--workloads {name}: allowed under {protocol} are {known}");
+        let nested = options.nesting.as_ref().map(|it| format!(" with --nesting {it}"));
+        let nested = nested.unwrap_or_default();
+        bail!("--workloads {name}: allowed under {protocol}{nested} are {known}");
     }
     if options.group <= 1 && options.faults.contains(&TortureKind::Folder) {
         bail!(
@@ -223,7 +234,7 @@ fn length(options: &TortureOptions) -> anyhow::Result<Duration> {
     Ok(Duration::from_secs_f64(minutes * 60.0))
 }
 
-/// The workloads that can run under a protocol.
+/// The workloads that can run under a protocol where transactions have no children.
 fn workloads_of(protocol: &str) -> Vec<String> {
     let procedures = RUN_PROCEDURES.iter().any(|prefix| protocol.starts_with(prefix));
     let names = WORKLOADS.iter().map(|(name, _)| *name);
@@ -231,10 +242,27 @@ fn workloads_of(protocol: &str) -> Vec<String> {
 }
 
 impl TortureOptions {
+    /// The workloads that can be run.
+    fn known_workloads(&self) -> Vec<String> {
+        match self.nesting {
+            Some(_) => NESTED_WORKLOADS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            None => workloads_of(&self.protocol),
+        }
+    }
+
+    /// A workload with its parameters.
+    fn workload(&self, name: &str) -> (&'static str, Vec<String>) {
+        let all: &[(&'static str, &[&str])] =
+            if self.nesting.is_some() { &NESTED_WORKLOADS } else { &WORKLOADS };
+        let found = all.iter().find(|(known, _)| *known == name);
+        let (name, parameters) = found.expect("the names were looked at");
+        let nesting = self.nesting.iter().map(|model| format!("nesting={model}"));
+        (name, parameters.iter().map(|it| (*it).to_owned()).chain(nesting).collect())
+    }
+
     fn round(&self, seed: u64, length: Duration, means: Means) -> TortureRound {
         let name = &self.workloads[(seed % self.workloads.len() as u64) as usize];
-        let found = WORKLOADS.iter().find(|(known, _)| known == name);
-        let &(workload, parameters) = found.expect("the names were looked at");
+        let (workload, parameters) = self.workload(name);
         let (with_data, apart) =
             (usize::from(self.servers), usize::from(self.tree.validator_nodes));
         let nodes = with_data + apart;
@@ -271,6 +299,8 @@ impl TortureOptions {
             |kind: &TortureKind| kind.to_possible_value().map(|value| value.get_name().to_owned());
         let faults: Vec<_> = self.faults.iter().filter_map(name).collect();
         let memory = if self.memory { " --memory" } else { "" };
+        let nesting = self.nesting.iter().map(|model| format!(" --nesting {model}"));
+        let nesting = nesting.collect::<String>();
         let (faults, tree) = (faults.join(","), self.tree.again());
         let TortureOptions { servers, protocol, group, data_mb, value_kb, .. } = self;
         let (seconds, workloads) = (self.round_seconds, self.workloads.join(","));
@@ -280,7 +310,7 @@ impl TortureOptions {
             "muesli torture --minutes {minutes} --round-seconds {seconds} --workloads {workloads} \
              --data-mb {data_mb} --value-kb {value_kb} --seed {seed} --faults {faults} \
              --servers {servers} --group {group} --failover-seconds {failover} --network {means} \
-             --protocol {protocol}{tree}{memory}"
+             --protocol {protocol}{tree}{memory}{nesting}"
         )
     }
 }
@@ -298,9 +328,9 @@ mod tests {
     fn the_command_that_is_told_repeats_all_that_was_asked_for() {
         let options = parsed(
             "muesli torture --minutes 0.1 --faults kill,pause --servers 5 --group 3 --seed 7 \
-             --failover-seconds 2.5 --round-seconds 6 --workloads bank,append --data-mb 3 \
+             --failover-seconds 2.5 --round-seconds 6 --workloads bank,skiplist --data-mb 3 \
              --value-kb 9 --network proxy --protocol hierarchy --tree 5 --validators 2 \
-             --validator-nodes 2 --memory",
+             --validator-nodes 2 --memory --nesting open",
         );
         let again = parsed(&options.again(7, Means::Proxy));
         assert_eq!(format!("{again:?}"), format!("{options:?}"));

@@ -70,7 +70,7 @@ pub struct TortureRound {
     pub protocol: String,
     pub durable: bool,
     pub workload: &'static str,
-    pub parameters: &'static [&'static str],
+    pub parameters: Vec<String>,
     /// What is loaded beside; something: all sizes and times are those of production.
     pub ballast: Ballast,
     /// Whether leases of snapshots are so short that they end in faults, where nothing is loaded.
@@ -105,7 +105,12 @@ impl fmt::Display for TortureRound {
         let TortureRound { seed, workload, nodes, replicas, group, .. } = self;
         let seconds = self.length.as_secs_f64();
         let groups = if *group > 1 { format!(", groups of {group}") } else { String::new() };
-        write!(f, "seed {seed}: {workload}, {nodes} servers, {replicas} replicas{groups}")?;
+        let nesting = self.parameters.iter().find(|it| it.starts_with("nesting="));
+        let nesting = nesting.map(|it| format!(" {it}")).unwrap_or_default();
+        write!(
+            f,
+            "seed {seed}: {workload}{nesting}, {nodes} servers, {replicas} replicas{groups}"
+        )?;
         let leases = if self.ends_leases() { ", leases of 0.5 s" } else { "" };
         write!(f, ", {seconds:.0} s{leases}")
     }
@@ -137,7 +142,10 @@ impl TortureRound {
         let reached = network.reached().map(|reached| reached.servers);
         let all = reached.unwrap_or_else(|| cluster.addresses().to_vec());
         let addresses = all[..self.nodes].to_vec();
-        let workload = find(self.workload)?.build(&self.parameters(), CLIENTS)?;
+        let workload = find(self.workload)?.build(&self.parameters, CLIENTS)?;
+        if let Some(roots) = workload.roots() {
+            roots.recorder().switch_on();
+        }
         let connect = |number| self.connect(number, &addresses, workload.as_ref());
         let dbs: Result<Vec<_>, _> = (0..NATIVE_CLIENTS).map(connect).collect();
         let clients = Clients {
@@ -181,10 +189,6 @@ impl TortureRound {
     fn serves_within(&self) -> Duration {
         let megabytes = u32::try_from(self.ballast.bytes >> 20).unwrap_or(u32::MAX);
         SERVES_WITHIN + A_MEGABYTE_TAKES.saturating_mul(megabytes)
-    }
-
-    fn parameters(&self) -> Vec<String> {
-        self.parameters.iter().map(|text| (*text).to_owned()).collect()
     }
 
     /// How many servers may join.
@@ -357,12 +361,20 @@ impl RunningRound<'_> {
         Ok(violation)
     }
 
+    /// As the simulator has it: roots of open children are in it, with what their operations
+    /// answered.
     fn history(&self, reports: &[Report]) -> anyhow::Result<History> {
         let meta = [("workload", self.round.workload.into()), ("seed", self.round.seed.into())];
         let meta = meta.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
         Ok(match self.clients.workload.history() {
             Some(lists) => by_lists(&lists, meta)?,
-            None => by_versions(reports, &self.catalog, meta)?,
+            None => {
+                let mut history = by_versions(reports, &self.catalog, meta)?;
+                if let Some(roots) = self.clients.workload.roots() {
+                    roots.add_roots(&mut history)?;
+                }
+                history
+            }
         })
     }
 }

@@ -95,6 +95,18 @@ fn procedures_decided_by_votes_lose_nothing() {
     assert!(tried.iter().all(|it| printed.contains(it)), "{printed}");
 }
 
+/// Open children, their compensations and their locks, on servers that are killed.
+#[test]
+fn open_children_lose_nothing_and_leave_nothing() {
+    let faults = ["--seed", "2", "--faults", "kill,pause,partition", "--round-seconds", "9"];
+    for protocol in ["tfa", "score"] {
+        let nested = ["--protocol", protocol, "--nesting", "open"];
+        let printed = all_is_tried(&faults.into_iter().chain(nested).collect::<Vec<_>>());
+        let tried = ["bank nesting=open", "skiplist nesting=open", "kill", "pause"];
+        assert!(tried.iter().all(|it| printed.contains(it)), "{printed}");
+    }
+}
+
 #[test]
 fn certified_commits_lose_nothing() {
     let faults = ["--seed", "6", "--faults", "kill,pause,partition", "--round-seconds", "9"];

@@ -122,12 +122,9 @@ impl ShardMember {
     fn settle(&mut self, txn: TxnId, decision: Decision, cx: &mut Context<'_>) {
         let settled = self.transactions.change(txn, |it| {
             let it = &mut it.prepared;
-            if it.outcome.is_none() {
-                it.outcome = Some(decision);
-                it.at = match decision {
-                    Decision::Commit(at) => Some(at),
-                    Decision::Abort(_) => it.at,
-                };
+            match decision {
+                Decision::Commit(at) => it.hear_of_commit(at),
+                Decision::Abort(_) => it.outcome = it.outcome.or(Some(decision)),
             }
             it.is_settled = true;
             it.is_proposer

@@ -49,9 +49,6 @@ impl ShardMember {
             false => self.run(&it.command, at, cx),
         };
         assert!(at.counter() <= self.clock, "{txn} is certified before its time");
-        let commits = matches!(it.outcome, Some(Decision::Commit(_)));
-        let broken = !self.switches.keeps(ShardedSwitch::CountsVotes);
-        assert!(!commits || objection.is_none() || broken, "{txn} commits, and {objection:?}");
         cx.log_lazily(|| {
             let (writes, calls) = (writes.clone(), calls.clone());
             Record::Voted { txn, at, objection, writes, calls }
@@ -116,7 +113,7 @@ impl ShardMember {
             let proposed = proposed.chain([Some(it.proposed)]).collect::<Option<Vec<_>>>();
             it.at = it.at.or_else(|| proposed?.into_iter().max());
             if it.outcome.is_none() {
-                it.outcome = outcome(it, counts_votes);
+                it.outcome = it.decided(counts_votes);
             }
             let wanted = it.at.filter(|_| it.is_proposer && it.outcome.is_none());
             let ends = match it.outcome {
@@ -209,15 +206,4 @@ impl ShardMember {
         }
         self.deletions.insert(at, deletions);
     }
-}
-
-/// How a transaction ends, if that follows from what shards have said of it.
-fn outcome(it: &super::transaction::PreparedTransaction, counts_votes: bool) -> Option<Decision> {
-    let mut peers = it.peers.values();
-    let others = peers.clone().find_map(|peer| peer.objection).filter(|_| counts_votes);
-    if let Some(reason) = it.objection.or(others) {
-        return Some(Decision::Abort(reason));
-    }
-    let all_agree = peers.all(|peer| peer.has_voted) || !counts_votes;
-    it.at.filter(|_| it.has_voted && all_agree).map(Decision::Commit)
 }

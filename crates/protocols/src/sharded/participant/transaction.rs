@@ -92,6 +92,29 @@ impl PreparedTransaction {
     }
 }
 
+impl PreparedTransaction {
+    /// Somebody says that it commits at `at`: then all other shards have voted for it, as far as
+    /// nothing else is known of them. What this shard itself finds counts all the same: a member
+    /// that lies cannot commit what is objected to here.
+    pub fn hear_of_commit(&mut self, at: Timestamp) {
+        if self.outcome.is_none() {
+            self.at = self.at.or(Some(at));
+            self.peers.values_mut().for_each(|peer| peer.has_voted = true);
+        }
+    }
+
+    /// How it ends, if that follows from what shards have said of it.
+    pub fn decided(&self, counts_votes: bool) -> Option<Decision> {
+        let mut peers = self.peers.values();
+        let others = peers.clone().find_map(|peer| peer.objection).filter(|_| counts_votes);
+        if let Some(reason) = self.objection.or(others) {
+            return Some(Decision::Abort(reason));
+        }
+        let all_agree = peers.all(|peer| peer.has_voted) || !counts_votes;
+        self.at.filter(|_| self.has_voted && all_agree).map(Decision::Commit)
+    }
+}
+
 /// A transaction, and what this incarnation of the member does about it.
 #[derive(Clone, Debug)]
 pub struct ShardTransaction {
@@ -238,5 +261,49 @@ impl ShardTransactions {
             let fits = it.at.is_none_or(|at| at >= it.proposed);
             assert!(fits, "{txn} is at {:?}, below {}", it.at, it.proposed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::RepositoryId;
+
+    use super::*;
+
+    fn prepared() -> PreparedTransaction {
+        let (txn, after, spaces) = Default::default();
+        let (reads, ranges, writes, calls) = Default::default();
+        let command = CertifiedCommand { txn, after, spaces, reads, ranges, writes, calls };
+        let others = [ShardId(1), ShardId(2)].into_iter();
+        PreparedTransaction::new(command, others, Timestamp::new(3, RepositoryId(0)), true)
+    }
+
+    /// Two shards are said to agree; this one decides for itself.
+    #[test]
+    fn what_is_said_of_a_commit_does_not_count_for_this_shard() {
+        let at = Timestamp::new(5, RepositoryId(1));
+        for (objection, wanted) in [
+            (None, Decision::Commit(at)),
+            (Some(Abort::StaleRead), Decision::Abort(Abort::StaleRead)),
+        ] {
+            let mut it = prepared();
+            it.hear_of_commit(at);
+            assert_eq!((it.outcome, it.decided(true)), (None, None), "it has not voted");
+            (it.has_voted, it.objection) = (true, objection);
+            assert_eq!(it.decided(true), Some(wanted));
+        }
+    }
+
+    #[test]
+    fn an_objection_that_is_known_stands_and_so_does_the_timestamp() {
+        let (first, later) =
+            (Timestamp::new(5, RepositoryId(1)), Timestamp::new(6, RepositoryId(2)));
+        let mut it = prepared();
+        it.peers.get_mut(&ShardId(1)).unwrap().objection = Some(Abort::StaleRead);
+        it.at = Some(first);
+        it.hear_of_commit(later);
+        it.has_voted = true;
+        let aborts = Some(Decision::Abort(Abort::StaleRead));
+        assert_eq!((it.at, it.decided(true)), (Some(first), aborts));
     }
 }
