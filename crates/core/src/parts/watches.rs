@@ -125,6 +125,23 @@ impl Watches {
         taken
     }
 
+    /// Takes out the watches of keys and ranges of which this holds: of what is kept elsewhere from
+    /// now on, where nobody here hears of changes.
+    pub fn take_where(
+        &mut self,
+        is_key: impl Fn(SpaceId, &SmallBytes) -> bool,
+        is_range: impl Fn(&KeyRange) -> bool,
+    ) -> BTreeSet<Watcher> {
+        let is_of = |watch: &ReadWatch| {
+            let mut keys = watch.keys.iter();
+            keys.any(|(space, key)| is_key(*space, key)) || watch.ranges.iter().any(&is_range)
+        };
+        let all = self.watches.iter().filter(|(_, watch)| is_of(watch));
+        let taken: BTreeSet<Watcher> = all.map(|(watcher, _)| *watcher).collect();
+        taken.iter().for_each(|watcher| self.remove(watcher));
+        taken
+    }
+
     /// Drops those that were asked for last at or before a time.
     pub fn drop_asked_until(&mut self, until: Nanos) {
         let is_late =
@@ -201,6 +218,24 @@ mod tests {
         let taken = watches.take(SpaceId(1), &"a".into());
         assert_eq!(taken.into_iter().map(|it| it.1).collect::<Vec<_>>(), [2, 3]);
         assert!(watches.is_empty() && watches.bytes == 0);
+    }
+
+    #[test]
+    fn watches_of_what_goes_elsewhere_are_taken_out_and_no_others() {
+        let mut watches = Watches::default();
+        assert!(watches.keep(watcher(1), watch(0, &["a", "b"], &[]), 1_000));
+        assert!(watches.keep(watcher(2), watch(0, &["b"], &[]), 1_000));
+        assert!(watches.keep(watcher(3), watch(0, &["b"], &[("c", "e")]), 1_000));
+        assert!(watches.keep(watcher(4), watch(0, &[], &[("e", "f")]), 1_000));
+        let taken = watches.take_where(
+            |_, key| *key == SmallBytes::from("a"),
+            |range| range.contains(SpaceId(1), &"d".into()),
+        );
+        watches.assert_invariants();
+        assert_eq!(taken.into_iter().map(|it| it.1).collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(watches.take(SpaceId(1), &"b".into()).len(), 1);
+        assert_eq!(watches.take(SpaceId(1), &"e".into()).len(), 1);
+        assert!(watches.is_empty());
     }
 
     #[test]

@@ -17,9 +17,8 @@ impl Tx {
     ///
     /// How long it may wait the transaction's [timeout](crate::Db::timeout) says. A read-only
     /// transaction, which keeps no note of what it reads, is run once more before it sleeps, as a
-    /// [strict](crate::Db::strict) one, which does. Under protocols that cannot say what changed
-    /// (`granola`, `sinfonia`) it is run again after a pause, and under `repeatable-read` where it
-    /// has read a range.
+    /// [strict](crate::Db::strict) one, which does. Under `repeatable-read` it is run again after a
+    /// pause where it has read a range.
     ///
     /// So is a transaction with [open children](crate::Db::transact_nested), and an open child:
     /// after what its open children did was undone, as nobody sleeps with what others wait for.

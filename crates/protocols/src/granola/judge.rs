@@ -15,7 +15,7 @@ use muesli_core::{
 use super::locator::name_service;
 use super::message::{
     Agreement, Fetched, Followed, Install, Load, Message, News, Owners, Part, PartAnswer,
-    ReplyOutcome, Request, Task, TimestampVote, VoteOrder, Write,
+    ReplyOutcome, Request, Task, TimestampVote, VoteOrder, WatchedReads, Write,
 };
 use crate::doubts::CLIENTS_ASKED_MAX;
 
@@ -37,6 +37,9 @@ pub(super) fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> 
         }
         Message::Decide { txn, ballot, .. } => judge_decide(*txn, ballot, view),
         Message::Follow { has } => judge_follow(has, view),
+        Message::Watch { reads, .. } => judge_watch(reads, view),
+        Message::Unwatch { .. } => judge_reader(view),
+        Message::Changed { repository, .. } => judge_answer(*repository, view),
         Message::Tell { txn, .. } => judge_peer(view).and_then(|()| sequence(*txn)),
         Message::WhichPosition { repository } => judge_named(*repository, view),
         Message::AskDoubts { clients, .. } => {
@@ -196,9 +199,25 @@ fn judge_ballot(ballot: &TimestampVote, view: View<'_>) -> Result<(), Rejection>
 }
 
 fn judge_follow(has: &Followed, view: View<'_>) -> Result<(), Rejection> {
-    ensure(view.repository().is_some(), Rejection::Role)?;
-    view.coordinator()?;
+    judge_reader(view)?;
     in_range(has.upto)
+}
+
+/// A coordinator asks a repository for what is about no transaction.
+fn judge_reader(view: View<'_>) -> Result<(), Rejection> {
+    ensure(view.repository().is_some(), Rejection::Role)?;
+    view.coordinator()
+}
+
+/// Reads that a client makes up harm nobody: they are compared, and raise no clock. Where they are
+/// too much, or of partitions that are elsewhere, the client is told that something has changed.
+fn judge_watch(watched: &WatchedReads, view: View<'_>) -> Result<(), Rejection> {
+    judge_reader(view)?;
+    watched.reads.iter().try_for_each(|(.., version)| in_range(*version))?;
+    watched.scans.iter().try_for_each(|(_, seen)| {
+        view.range(&seen.range)?;
+        in_range(seen.at)
+    })
 }
 
 /// A repository of a member speaks to another one.
@@ -315,7 +334,9 @@ pub(super) fn as_client(message: &Message, node: NodeId) -> Option<Message> {
             let (txn, ballot, shown) = (own(txn), ballot.clone(), shown.clone());
             Some(Message::Decide { txn, ballot, shown })
         }
-        Message::Follow { .. } => Some(message.clone()),
+        Message::Follow { .. } | Message::Watch { .. } | Message::Unwatch { .. } => {
+            Some(message.clone())
+        }
         Message::Vote { .. }
         | Message::Tell { .. }
         | Message::WhichPosition { .. }
@@ -327,6 +348,7 @@ pub(super) fn as_client(message: &Message, node: NodeId) -> Option<Message> {
         | Message::News { .. }
         | Message::Fetch { .. }
         | Message::Load { .. }
+        | Message::Changed { .. }
         | Message::Acknowledge { .. } => None,
     }
 }

@@ -72,6 +72,8 @@ breakable! {
         AnswersForgotten = "answers_forgotten",
         /// What is said of a transaction that was done waits until the vote for it is stable.
         AnswersRestOnVotes = "answers_rest_on_votes",
+        /// A repository that is asked to watch what was read compares that with what is there.
+        ComparesWatches = "compares_watches",
     }
 }
 

@@ -10,7 +10,7 @@ use muesli_core::{
 };
 use muesli_protocols::granola::message::{
     Agreement, Fetched, Followed, FoundVersion, Install, Load, Message, News, Noted, Owners,
-    PartAnswer, ReplyOutcome, Request, SeenRange, Task, TimestampVote, VoteOrder,
+    PartAnswer, ReplyOutcome, Request, SeenRange, Task, TimestampVote, VoteOrder, WatchedReads,
 };
 use muesli_protocols::granola::{Granola, Switches};
 
@@ -346,6 +346,31 @@ fn a_coordinator_follows_and_gets_news() {
     for it in [piece(u32::MAX), changes(FAR, &[]), changes(AT, &[AT, AT]), changes(AT, &[FAR])] {
         assert_eq!(news(THERE, it.clone()), Err(Rejection::Range), "{it:?}");
     }
+}
+
+#[test]
+fn a_coordinator_watches_what_can_have_been_read_and_a_repository_tells_it() {
+    let watch = |reads, scans| {
+        let reads = Box::new(WatchedReads { reads, scans });
+        Message::Watch { request: 1, reads }
+    };
+    let key = |at| watch(vec![(space(), key_in(0), at)], Vec::new());
+    let range = |range, at| watch(Vec::new(), vec![(0, SeenRange { range, at, live: 0 })]);
+    let known = || KeyRange { space: space(), ..unknown_range() };
+    let unwatch = Message::Unwatch { request: 1 };
+    for message in [key(AT), range(known(), AT), unwatch] {
+        assert_eq!(at_repository(coordinator(), &message), Ok(()), "{message:?}");
+        assert_eq!(at_repository(repository(), &message), Err(Rejection::Sender), "{message:?}");
+        assert_eq!(at_coordinator(coordinator(), &message), Err(Rejection::Role), "{message:?}");
+    }
+    assert_eq!(at_repository(coordinator(), &key(FAR)), Err(Rejection::Range));
+    assert_eq!(at_repository(coordinator(), &range(known(), FAR)), Err(Rejection::Range));
+    assert_eq!(at_repository(coordinator(), &range(unknown_range(), AT)), Err(Rejection::Catalog));
+    let changed = |repository| Message::Changed { repository, request: 1 };
+    assert_eq!(at_coordinator(repository(), &changed(THERE)), Ok(()));
+    assert_eq!(at_coordinator(repository(), &changed(HERE)), Err(Rejection::Sender));
+    assert_eq!(at_coordinator(coordinator(), &changed(THERE)), Err(Rejection::Sender));
+    assert_eq!(at_repository(repository(), &changed(THERE)), Err(Rejection::Role));
 }
 
 /// A reply to the coordinator of node 0.

@@ -36,4 +36,5 @@ mod steps;
 mod strangers;
 mod subject;
 mod transcripts;
+mod watches;
 mod worlds;

@@ -10,10 +10,12 @@ use muesli_protocols::granola::message::Fetched;
 use muesli_protocols::granola::message::Move;
 use muesli_protocols::granola::message::{
     Agreement, Message, Refusal, ReplyOutcome, Request, Task, TimestampVote, VoteOrder,
+    WatchedReads,
 };
 use muesli_protocols::granola::participant::GranolaParticipantTimer;
 use muesli_protocols::granola::{Granola, Switches};
 
+use super::procedures::SPACE;
 use super::steps::{Harness, txn};
 
 /// No node of the catalog.
@@ -101,6 +103,29 @@ fn questions_of_clients_leave_nothing() {
         let left = (participant.remembered(), participant.known_coordinators());
         assert_eq!((left, participant.early_votes(), harness.log.len()), ((0, 0), 0, 0));
     }
+}
+
+/// A client may watch; what all watches take together has an end, and leaves nothing in a log.
+#[test]
+fn watches_of_clients_come_to_an_end_of_their_room() {
+    let mut harness = Harness::new(Switches::default());
+    harness.settings.limits.transaction_bytes = 1_000;
+    let space = harness.catalog.space_named(SPACE).unwrap();
+    let reads = vec![(space, harness.key_in(0), Timestamp::ZERO)];
+    let reads = Box::new(WatchedReads { reads, ..WatchedReads::default() });
+    let own = Address::coordinator(CLIENT);
+    let mut kept = 0;
+    for request in 1..1_000 {
+        let message = Message::Watch { request, reads: reads.clone() };
+        let sent = receive_any_from(&mut harness, own, message, Sender::CLIENT).unwrap();
+        kept += usize::from(sent.is_empty());
+        let is_told =
+            |it: &Message| matches!(it, Message::Changed { request: of, .. } if *of == request);
+        assert!(sent.iter().all(is_told), "{sent:?}");
+    }
+    assert!((1..20).contains(&kept), "{kept} watches");
+    let left = (harness.participant.remembered(), harness.participant.known_coordinators());
+    assert_eq!((left, harness.log.len()), ((0, 0), 0));
 }
 
 #[test]

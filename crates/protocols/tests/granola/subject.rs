@@ -61,6 +61,16 @@ impl Subject for Granola {
             Message::Load { partition, load: data, .. } => {
                 format!("Load partition {partition}: {}", load(data))
             }
+            Message::Watch { reads: watched, .. } => {
+                let reads =
+                    watched.reads.iter().map(|(_, key, at)| format!("{} ({at})", text(key)));
+                let scans = watched.scans.iter().map(|(partition, seen)| {
+                    format!("from {} in partition {partition}", text(&seen.range.lo))
+                });
+                format!("Watch {}", joined(reads.chain(scans)))
+            }
+            Message::Unwatch { .. } => "Unwatch".to_owned(),
+            Message::Changed { .. } => "Changed".to_owned(),
         }
     }
 
@@ -117,6 +127,9 @@ impl Subject for Granola {
             | Message::News { .. }
             | Message::Fetch { .. }
             | Message::Load { .. }
+            | Message::Watch { .. }
+            | Message::Unwatch { .. }
+            | Message::Changed { .. }
             | Message::Acknowledge { .. } => None,
         }
     }

@@ -285,10 +285,18 @@ impl Holders {
         let all = part.holders(catalog);
         assert!(!all.is_empty(), "partition {} is nowhere", part.partition);
         let Holders::One { near, rotation } = self else { return all };
-        let here = all.iter().copied().find(|it| catalog.home(*it) == near);
-        let one = here.unwrap_or_else(|| all[(rotation % all.len() as u64) as usize]);
-        Repositories::from_iter([one])
+        Repositories::from_iter([one_of(&all, (near, rotation), catalog)])
     }
+}
+
+/// One of the repositories that hold a partition: one of a node, else one after the other.
+pub(super) fn one_of(
+    all: &[RepositoryId],
+    (near, rotation): (NodeId, u64),
+    catalog: &Catalog,
+) -> RepositoryId {
+    let here = all.iter().copied().find(|it| catalog.home(*it) == near);
+    here.unwrap_or_else(|| all[(rotation % all.len() as u64) as usize])
 }
 
 /// Those who take part: of each partition all who hold it, or one; whoever takes part already will

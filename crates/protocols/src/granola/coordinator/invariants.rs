@@ -20,6 +20,7 @@ impl Coordinator {
         self.assert_slots();
         self.assert_operations();
         self.assert_pending();
+        self.assert_watching();
         assert!(self.failed.len() <= FAILED_MAX, "{} failures", self.failed.len());
         self.unknown.assert_invariants(self.sequence);
     }
@@ -85,6 +86,17 @@ impl Coordinator {
         assert!(self.pending.is_empty() || self.sweep_timer_set, "nobody looks after requests");
         let asks = self.purposes().any(|it| matches!(it, Purpose::Names));
         assert!(!self.learning || asks, "it waits for names, and asks nobody");
+    }
+
+    /// Who waits for a change does nothing else, and is looked after.
+    fn assert_watching(&self) {
+        for (op, waiting) in &self.watching {
+            assert!(*op <= self.next_op, "operation {op}, of {}", self.next_op);
+            assert!(!self.runs(waiting.txn), "{:?} waits, and goes on", waiting.txn);
+            waiting.assert_invariants();
+        }
+        let asks = self.watching.is_empty() || self.sweep_timer_set;
+        assert!(asks, "nobody asks for watches again");
     }
 
     /// Whether a transaction has not ended.
@@ -203,6 +215,38 @@ mod tests {
             let _ = all.on_get(txn, SPACE, &"key".into(), cx);
         });
         all.check_invariants();
+        all.sweep_timer_set = false;
+        all.check_invariants();
+    }
+
+    /// A transaction that waits for a change of what it has read.
+    fn waits(all: &mut Coordinator, txn: Txn, cx: &mut Context<'_>) {
+        let Step::Wait(op) = all.on_get(txn, SPACE, &"key".into(), cx) else {
+            panic!("it is read elsewhere")
+        };
+        let (version, collected) = (Timestamp(3), Timestamp::ZERO);
+        let found = PartAnswer::Found(vec![FoundVersion { version, value: None, collected }]);
+        let verdict = RequestVerdict::Done(Timestamp(3), Few::from_iter([(0, found)]));
+        all.on_read_end(op, &request(1), verdict, cx);
+        assert!(matches!(all.on_watch(txn, cx), Step::Wait(_)), "something was read");
+        all.pending = Default::default();
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "waits, and goes on")]
+    fn who_waits_for_a_change_does_nothing_else() {
+        let mut all = run(waits);
+        all.slots[0].generation = 0;
+        all.slots[0].running = true;
+        all.free.clear();
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody asks for watches again")]
+    fn watches_that_nobody_asks_for_again_are_noticed() {
+        let mut all = run(waits);
         all.sweep_timer_set = false;
         all.check_invariants();
     }

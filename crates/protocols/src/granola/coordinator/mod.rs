@@ -30,6 +30,7 @@ use calls::{Holders, Invocation};
 use copies::Copies;
 use interactive::pages::Look;
 use interactive::reads::InteractiveOperation;
+use interactive::watching::InteractiveWatch;
 use master::delegated::Cases;
 use migration::Moving;
 use pending::{Again, Pending};
@@ -62,6 +63,7 @@ const FAILED_MAX: usize = 256;
 /// * an operation waits for as many answers as requests of it are under way, about to be sent, or
 ///   to be tried again; and every operation is one of a transaction that runs;
 /// * a transaction whose end is under way has a request for that, or one that is to be tried again;
+/// * who waits for a change runs no more, and repositories were asked to tell of it;
 /// * no number is in use that was not given out, and a timer is set while somebody waits.
 #[derive(Clone, Debug)]
 pub struct Coordinator {
@@ -94,6 +96,8 @@ pub struct Coordinator {
     took_part: BTreeSet<RepositoryId>,
     /// What is to be asked next for operations under way, in order.
     pages: VecDeque<(OpId, Look)>,
+    /// Who waits for a change of what was read.
+    watching: BTreeMap<u64, InteractiveWatch>,
 }
 
 /// What a request is for.
@@ -253,7 +257,8 @@ impl Coordinator {
     fn on_sweep_timeout(&mut self, cx: &mut Context<'_>) {
         self.sweep_timer_set = false;
         self.send_again(cx);
-        if !self.pending.is_empty() {
+        self.watch_again(cx);
+        if !self.pending.is_empty() || !self.watching.is_empty() {
             self.set_sweep_timer(cx);
         }
     }
@@ -291,7 +296,12 @@ impl muesli_core::StateMachine<Granola> for Coordinator {
     type Timer = GranolaCoordinatorTimer;
 
     muesli_core::role_without_judgement!(Granola);
-    muesli_core::role_without_links!(Granola);
+
+    fn linked(&mut self, _: NodeId, _: &mut Context<'_>) {
+        self.watching.values_mut().for_each(InteractiveWatch::ask_soon);
+    }
+
+    fn unlinked(&mut self, _: NodeId, _: &mut Context<'_>) {}
 
     fn unfinished(&self) -> usize {
         let running = self.slots.len() - self.free.len();
@@ -323,6 +333,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             cases: Cases::default(),
             copies: Copies::default(),
             pages: VecDeque::new(),
+            watching: BTreeMap::new(),
             sweep_timer_set: false,
             took_part: BTreeSet::new(),
         }
@@ -352,17 +363,12 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             }
             Operation::Merge(..) | Operation::Unnest(..) => Step::Done(Ok(Answer::Ended)),
             Operation::Commit(txn) => self.on_commit(txn, cx).map(Answer::Committed),
-            // What changes is not told: whoever waits looks again.
-            Operation::Watch(txn) => {
-                if self.open(txn).is_ok() {
-                    self.abort(txn, &Failure::Aborted(Abort::Rollback), cx);
-                }
-                Step::Done(Ok(Answer::Changed))
-            }
+            Operation::Watch(txn) => self.on_watch(txn, cx),
             Operation::Abort(txn, why) => {
                 if self.open(txn).is_ok() {
                     self.abort(txn, &why, cx);
                 }
+                self.stop_watching(txn, &why, cx);
                 Step::Done(Ok(Answer::Ended))
             }
             Operation::Invoke(options, call) => {
@@ -376,7 +382,8 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
     fn open_transactions(&self) -> Vec<Txn> {
         let is_open = |slot: &InteractiveSlot| slot.running && slot.ending.is_none();
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| is_open(slot));
-        slots.map(|(place, slot)| Txn { slot: place as u32, generation: slot.generation }).collect()
+        let named = slots.map(|(at, slot)| Txn { slot: at as u32, generation: slot.generation });
+        named.chain(self.watching.values().map(|waiting| waiting.txn)).collect()
     }
 
     fn receive(
@@ -403,6 +410,7 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
                 self.on_news(repository, stream, news, cx);
             }
             Message::Request(request) => self.on_case(&request, cx),
+            Message::Changed { repository, request } => self.on_changed(repository, request, cx),
             // For participants: whoever sent it here is mistaken.
             Message::Decide { .. }
             | Message::Tell { .. }
@@ -413,6 +421,8 @@ impl muesli_core::Coordinator<Granola> for Coordinator {
             | Message::WhichPosition { .. }
             | Message::AskDoubts { .. }
             | Message::NoDoubts { .. }
+            | Message::Watch { .. }
+            | Message::Unwatch { .. }
             | Message::Position { .. } => {}
         }
     }

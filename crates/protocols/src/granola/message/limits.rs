@@ -7,7 +7,7 @@ use muesli_core::limits::{ENTRY_BYTES, check_size, range_bytes, read_bytes, writ
 use muesli_core::links::patience_for;
 use muesli_core::{Abort, Failure, Limits, Nanos, SmallBytes, SpaceId, Timestamp};
 
-use super::{Install, Part, Request, SeenRange, Task, Write};
+use super::{Install, Part, Request, SeenRange, Task, WatchedReads, Write};
 
 /// # Errors
 /// A transaction of these parts is too large to be sent.
@@ -118,5 +118,14 @@ impl Install {
         // When a range was seen, and how many keys it held.
         let scans = self.scans.iter().map(|seen| ENTRY_BYTES + range_bytes(&seen.range));
         reads + scans.sum::<usize>() + writes_bytes(&self.writes)
+    }
+}
+
+impl WatchedReads {
+    /// What it counts towards the limit of a transaction.
+    pub(in crate::granola) fn counted_bytes(&self) -> usize {
+        let reads: usize = self.reads.iter().map(|(_, key, _)| read_bytes(key)).sum();
+        let scans = self.scans.iter().map(|(_, seen)| ENTRY_BYTES + range_bytes(&seen.range));
+        reads + scans.sum::<usize>()
     }
 }

@@ -26,7 +26,7 @@ pub use muesli_core::parts::locator::{Holding, Owners, Repositories};
 pub use muesli_core::parts::migration::{Fetched, Load, Move, Write};
 pub use outcome::{FoundVersion, Noted, PartAnswer, Refusal, ReplyOutcome};
 pub use record::Record;
-pub use request::{Agreement, Install, Part, Request, SeenRange, Task};
+pub use request::{Agreement, Install, Part, Request, SeenRange, Task, WatchedReads};
 pub(super) use vote::{Ballots, Vote};
 pub use vote::{Shown, TimestampVote, VoteOrder};
 
@@ -172,5 +172,25 @@ pub enum Message {
         repository: RepositoryId,
         /// The transactions.
         txns: Vec<TxnId>,
+    },
+    /// Coordinator to participant: a client waits until something of this has changed.
+    Watch {
+        /// Its number, for the answer.
+        request: u64,
+        /// What was read.
+        reads: Box<WatchedReads>,
+    },
+    /// Coordinator to participant: nobody waits for it any more.
+    Unwatch {
+        /// Its number.
+        request: u64,
+    },
+    /// Participant to coordinator: something has changed of what it watches, or may have. Said
+    /// once; nothing has changed of what is watched and was not answered so.
+    Changed {
+        /// Who tells.
+        repository: RepositoryId,
+        /// The number of the watch.
+        request: u64,
     },
 }

@@ -156,6 +156,23 @@ pub struct Install {
     pub writes: Vec<Write>,
 }
 
+/// What an interactive transaction has read of partitions that a repository holds, for it to tell
+/// of a change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WatchedReads {
+    /// Keys read, with the versions read.
+    pub reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
+    /// Ranges read, by partition.
+    pub scans: Vec<(u16, SeenRange)>,
+}
+
+impl WatchedReads {
+    /// Whether nothing was read.
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.scans.is_empty()
+    }
+}
+
 /// A range of a partition as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenRange {

@@ -7,7 +7,7 @@ use crate::sizes::{HEADER_BYTES, KEY_BYTES, range_bytes, value_bytes};
 
 use super::{
     FoundVersion, Install, Load, Message, News, Part, PartAnswer, PartData, Record, ReplyOutcome,
-    Request, Task, Write,
+    Request, Task, WatchedReads, Write,
 };
 
 pub(in super::super) fn writes_bytes(writes: &[Write]) -> usize {
@@ -44,6 +44,14 @@ impl Request {
         let parts = self.parts.iter().map(|part| 3 + owners(part) + part.task.bytes());
         let parts: usize = parts.sum();
         25 + 4 * usize::from(self.master.is_some()) + 2 * self.participants.len() + parts
+    }
+}
+
+impl WatchedReads {
+    fn bytes(&self) -> usize {
+        let reads: usize = self.reads.iter().map(|(_, key, _)| KEY_BYTES + 8 + key.len()).sum();
+        let scans: usize = self.scans.iter().map(|(_, seen)| 18 + range_bytes(&seen.range)).sum();
+        reads + scans
     }
 }
 
@@ -132,6 +140,9 @@ impl Message {
             Message::News { news, .. } => news.bytes(),
             Message::Fetch { .. } => 32,
             Message::Load { load, .. } => load_bytes(load),
+            Message::Watch { reads, .. } => 8 + reads.bytes(),
+            Message::Unwatch { .. } => 8,
+            Message::Changed { .. } => 10,
         };
         HEADER_BYTES + body
     }

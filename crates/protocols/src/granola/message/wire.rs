@@ -15,7 +15,7 @@ use muesli_core::{
 use super::{
     Agreement, Fetched, Few, Followed, FoundVersion, Holding, Install, Load, Message, Move, News,
     Noted, Owners, Part, PartAnswer, PartData, Record, Refusal, ReplyOutcome, Repositories,
-    Request, SeenRange, Shown, Task, TimestampVote, VoteOrder, Write,
+    Request, SeenRange, Shown, Task, TimestampVote, VoteOrder, WatchedReads, Write,
 };
 use crate::doubts::ClientsUntil;
 
@@ -60,6 +60,11 @@ wire_struct!(Install {
     reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
     scans: Vec<SeenRange>,
     writes: Vec<Write>,
+});
+
+wire_struct!(WatchedReads {
+    reads: Vec<(SpaceId, SmallBytes, Timestamp)>,
+    scans: Vec<(u16, SeenRange)>,
 });
 
 wire_struct!(Request {
@@ -183,6 +188,9 @@ wire_enum!(Message, "message" {
         asked: u64,
         clients: Vec<ClientsUntil>
     },
+    15 => Watch { request: u64, reads: Box<WatchedReads> },
+    16 => Unwatch { request: u64 },
+    17 => Changed { repository: RepositoryId, request: u64 },
 });
 
 wire_enum!(Record, "record" {
@@ -205,7 +213,11 @@ pub(in super::super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
             there(repository) && request_is_about(request, catalog)
         }
         // What is told is looked up by who asks for it, and is nothing that is written.
-        Message::Follow { .. } | Message::Tell { .. } | Message::AskDoubts { .. } => true,
+        Message::Follow { .. }
+        | Message::Tell { .. }
+        | Message::AskDoubts { .. }
+        | Message::Unwatch { .. } => true,
+        Message::Watch { reads, .. } => watched_is_about(reads, catalog),
         Message::Decide { shown, .. } => shown.iter().all(|it| there(&it.repository)),
         Message::News { repository, news, .. } => {
             let written = |space: &SpaceId| catalog.space(*space).is_some();
@@ -230,8 +242,20 @@ pub(in super::super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
         | Message::Position { repository, .. }
         | Message::NoDoubts { repository, .. }
         | Message::Reply { repository, .. }
+        | Message::Changed { repository, .. }
         | Message::Acknowledge { repository, .. } => there(repository),
     }
+}
+
+fn watched_is_about(watched: &WatchedReads, catalog: &Catalog) -> bool {
+    let there = |partition: &u16| usize::from(*partition) < catalog.partitions();
+    watched.reads.iter().all(|(space, ..)| catalog.space(*space).is_some())
+        && watched.scans.iter().all(|(of, seen)| there(of) && is_ordered(&seen.range, catalog))
+}
+
+fn is_ordered(range: &KeyRange, catalog: &Catalog) -> bool {
+    let space = catalog.space(range.space);
+    space.is_some_and(|space| space.options.index == Index::Ordered)
 }
 
 fn request_is_about(request: &Request, catalog: &Catalog) -> bool {
@@ -288,17 +312,14 @@ fn load_is_about(load: &Load, partition: u16, catalog: &Catalog) -> bool {
 
 fn task_is_about(task: &Task, catalog: &Catalog) -> bool {
     let known = |space: &SpaceId| catalog.space(*space).is_some();
-    let ordered = |space: SpaceId| {
-        catalog.space(space).is_some_and(|space| space.options.index == Index::Ordered)
-    };
     match task {
         Task::Call { spaces, .. } => usize::from(*spaces) <= catalog.spaces().len(),
         Task::Take { .. } | Task::Move(_) | Task::Names => true,
         Task::Read(keys) => keys.iter().all(|(space, _)| known(space)),
-        Task::Scan { range, .. } => ordered(range.space),
+        Task::Scan { range, .. } => is_ordered(range, catalog),
         Task::Install(install) => {
             install.reads.iter().all(|(space, ..)| known(space))
-                && install.scans.iter().all(|seen| ordered(seen.range.space))
+                && install.scans.iter().all(|seen| is_ordered(&seen.range, catalog))
                 && install.writes.iter().all(|(space, ..)| known(space))
         }
     }

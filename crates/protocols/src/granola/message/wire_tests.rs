@@ -153,6 +153,11 @@ fn messages() -> Vec<Message> {
     }
     let order = VoteOrder { stream: Timestamp(8), number: 3 };
     all.push(Message::Position { repository, order, at: Timestamp(9), voted: vec![txn] });
+    let reads = vec![(SpaceId(0), "k".into(), Timestamp(9))];
+    let scans = vec![(1, SeenRange { range: range(), at: Timestamp(8), live: 5 })];
+    all.push(Message::Watch { request: 3, reads: Box::new(WatchedReads { reads, scans }) });
+    all.push(Message::Unwatch { request: 3 });
+    all.push(Message::Changed { repository, request: 3 });
     all
 }
 
@@ -212,7 +217,7 @@ fn what_is_not_there_is_not_let_in() {
     let smaller = smaller.with_space("s", SpaceOptions::default()).unwrap();
     let names = |message: &&Message| {
         let names_none = matches!(message, Message::Tell { .. } | Message::Follow { .. });
-        !names_none && !matches!(message, Message::AskDoubts { .. })
+        !names_none && !matches!(message, Message::AskDoubts { .. } | Message::Unwatch { .. })
     };
     assert!(messages().iter().filter(names).all(|message| !is_about(message, &smaller)));
     let mut alone = (*request(Agreement::Alone)).clone();

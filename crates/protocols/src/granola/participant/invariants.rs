@@ -24,6 +24,7 @@ impl Participant {
         self.memory.assert_invariants();
         self.feeds.assert_invariants();
         self.moves.assert_invariants();
+        self.watches.assert_invariants();
         self.assert_queue();
         self.assert_footprints();
         self.assert_deferred();
@@ -86,6 +87,8 @@ impl Participant {
         if let Some(asking) = &self.asking {
             asking.assert_invariants(self.id);
         }
+        let drops = self.watches.is_empty() || self.sweep_timer_set;
+        assert!(drops, "nobody drops the watches of those who wait no more");
     }
 }
 
@@ -94,7 +97,8 @@ mod tests {
     use std::sync::Arc;
 
     use muesli_core::parts::votes::Votes;
-    use muesli_core::{Nanos, NodeId, RepositoryId, Settings, Timestamp};
+    use muesli_core::parts::watches::ReadWatch;
+    use muesli_core::{Address, Nanos, NodeId, RepositoryId, Settings, SpaceId, Timestamp};
 
     use super::super::modes::WaitQueue;
     use super::super::modes::locking::Deferred;
@@ -176,6 +180,18 @@ mod tests {
     fn a_wait_that_nobody_ends_is_noticed() {
         let mut all = participant();
         all.deferred.push(Deferred { request: request(), since: Nanos(1), bytes: 0 });
+        all.check_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody drops the watches")]
+    fn watches_that_nobody_drops_are_noticed() {
+        let mut all = participant();
+        let watch = ReadWatch::new(Nanos(1), vec![(SpaceId(0), "key".into())], Vec::new());
+        assert!(all.watches.keep((Address::coordinator(NodeId(1)), 1), watch, 1_000));
+        all.sweep_timer_set = true;
+        all.check_invariants();
+        all.sweep_timer_set = false;
         all.check_invariants();
     }
 

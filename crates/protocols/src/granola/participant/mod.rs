@@ -11,12 +11,14 @@ pub mod migration;
 pub mod modes;
 mod outcomes;
 pub mod votes;
+mod watches;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use muesli_core::parts::footprint_locks::FootprintLocks;
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::parts::watches::Watches;
 use muesli_core::wire::WireError;
 use muesli_core::{
     Address, Catalog, Cursor, Nanos, NodeId, Readiness, Rejection, RepositoryId, Settings,
@@ -67,7 +69,8 @@ timers! {
 ///   and nobody has claims who is not under way;
 /// * in timestamp mode only who is prepared has claims, and no coordinated transaction is;
 /// * who waits for locking mode is not under way, and the repository is not in that mode;
-/// * the sets of an execution are empty between two, and a timer is set while somebody waits.
+/// * the sets of an execution are empty between two, and a timer is set while somebody waits, for a
+///   change of what was read, too.
 #[derive(Clone, Debug)]
 pub struct Participant {
     id: RepositoryId,
@@ -105,6 +108,8 @@ pub struct Participant {
     asking: Option<Asking>,
     silent_timer_set: bool,
     acknowledgements: Acknowledgements,
+    /// Who waits for a change of what was read here.
+    watches: Watches,
     sweep_timer_set: bool,
     ready_timer_set: bool,
 }
@@ -196,8 +201,10 @@ impl Participant {
         self.drop_early(cx);
         self.ask_for_votes(cx);
         self.look_for_blocked(cx);
+        self.drop_watches(cx);
         let several = |active: &Active| active.request.agreement != Agreement::Alone;
-        if self.early_votes.len() > 0 || self.active.values().any(several) {
+        let keeps = self.early_votes.len() > 0 || !self.watches.is_empty();
+        if keeps || self.active.values().any(several) {
             self.set_sweep_timer(cx);
         }
     }
@@ -281,8 +288,13 @@ impl muesli_core::LoggedRole<Granola> for Participant {
             Message::Load { repository, partition, stream, source, load } => {
                 self.on_load((repository, partition), (stream, source), load, cx);
             }
+            Message::Watch { request, reads } => self.on_watch(from, request, *reads, cx),
+            Message::Unwatch { request } => self.watches.remove(&(from, request)),
             // For coordinators: whoever sent it here is mistaken.
-            Message::Reply { .. } | Message::Acknowledge { .. } | Message::News { .. } => {}
+            Message::Reply { .. }
+            | Message::Acknowledge { .. }
+            | Message::News { .. }
+            | Message::Changed { .. } => {}
         }
     }
 
@@ -345,6 +357,7 @@ impl muesli_core::Participant<Granola> for Participant {
             asking: None,
             silent_timer_set: false,
             acknowledgements: Acknowledgements::default(),
+            watches: Watches::default(),
             sweep_timer_set: false,
             ready_timer_set: false,
         }

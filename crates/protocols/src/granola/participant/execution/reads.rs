@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::ranges::KeyRange;
-use muesli_core::{Limits, SmallBytes, SpaceId, Timestamp};
+use muesli_core::{Catalog, Limits, SmallBytes, SpaceId, Timestamp};
 
 use super::read_set::note_read;
 use crate::granola::message::{FoundVersion, Part, Request, SeenRange, Task};
@@ -20,6 +20,9 @@ use crate::sight::Sight;
 /// Rows of a partition, in ascending order.
 type Rows = Vec<(SmallBytes, FoundVersion)>;
 
+/// Of each partition the newest version that a range holds, and how many keys.
+pub(in super::super) type RangeContent = BTreeMap<u16, (Timestamp, u64)>;
+
 /// What the parts of a request have progress at so far: one page is for all of them.
 #[derive(Debug, Default)]
 pub(in super::super) struct ReadProgress {
@@ -28,7 +31,7 @@ pub(in super::super) struct ReadProgress {
     /// The last scan, for the other parts that ask for the same.
     scan: Option<StoreScan>,
     /// By range: of each partition the newest version, and how many keys it holds.
-    ranges: BTreeMap<KeyRange, BTreeMap<u16, (Timestamp, u64)>>,
+    ranges: BTreeMap<KeyRange, RangeContent>,
 }
 
 /// What a scan found.
@@ -164,23 +167,17 @@ impl Participant {
         cx: Sight<'_>,
     ) -> bool {
         let Some(store) = self.spaces.get(seen.range.space) else { return seen.live == 0 };
-        let entries = store.range(&seen.range.lo, seen.range.hi.as_ref());
-        let of = |key: &SmallBytes| cx.catalog.partition(seen.range.space, key);
         if request.parts.len() > 1 {
             // The other parts have most likely seen the same pages.
-            let range = progress.ranges.entry(seen.range.clone()).or_insert_with(|| {
-                let mut all: BTreeMap<u16, (Timestamp, u64)> = BTreeMap::new();
-                for (key, handle) in entries {
-                    let (version, (newest, live)) =
-                        (store.newest(handle), all.entry(of(key)).or_default());
-                    *newest = version.at.max(*newest);
-                    *live += u64::from(version.value.is_some());
-                }
-                all
+            let range = progress.ranges.entry(seen.range.clone());
+            let range = range.or_insert_with(|| {
+                let mut steps = u64::MAX;
+                self.walk_range(&seen.range, &mut steps, cx.catalog).unwrap_or_default()
             });
-            let (newest, live) = range.get(&partition).copied().unwrap_or_default();
-            return newest <= seen.at && live == seen.live;
+            return seen.is_what_is_there(range.get(&partition));
         }
+        let entries = store.range(&seen.range.lo, seen.range.hi.as_ref());
+        let of = |key: &SmallBytes| cx.catalog.partition(seen.range.space, key);
         let mut live = 0;
         for (_, handle) in entries.filter(|(key, _)| of(key) == partition) {
             let version = store.newest(handle);
@@ -190,5 +187,32 @@ impl Participant {
             live += u64::from(version.value.is_some());
         }
         live == seen.live
+    }
+
+    /// What a range holds now, by partition; nothing: it has more entries than steps are left.
+    pub(in super::super) fn walk_range(
+        &self,
+        range: &KeyRange,
+        steps: &mut u64,
+        catalog: &Catalog,
+    ) -> Option<RangeContent> {
+        let mut all = RangeContent::new();
+        let Some(store) = self.spaces.get(range.space) else { return Some(all) };
+        for (key, handle) in store.range(&range.lo, range.hi.as_ref()) {
+            *steps = steps.checked_sub(1)?;
+            let of = catalog.partition(range.space, key);
+            let (version, (newest, live)) = (store.newest(handle), all.entry(of).or_default());
+            *newest = version.at.max(*newest);
+            *live += u64::from(version.value.is_some());
+        }
+        Some(all)
+    }
+}
+
+impl SeenRange {
+    /// Whether its partition holds of it now what it did then.
+    pub(in super::super) fn is_what_is_there(&self, now: Option<&(Timestamp, u64)>) -> bool {
+        let (newest, live) = now.copied().unwrap_or_default();
+        newest <= self.at && live == self.live
     }
 }

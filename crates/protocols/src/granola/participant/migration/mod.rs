@@ -234,6 +234,8 @@ impl Participant {
             self.moves.sources.remove(&partition);
             self.moves.still.remove(&partition);
             self.moves.loose.insert(partition);
+            // Whoever waits for a change of it is to ask where it is now.
+            self.tell_watchers_of(partition, cx);
         }
     }
 

@@ -211,6 +211,9 @@ impl Participant {
             let handle = store.find_or_create(write.handle, &write.key);
             let collected = install(store, handle, write.value.clone(), at);
             cx.effects.maintenance.collected += collected;
+            if !self.watches.is_empty() {
+                self.tell_watchers(write.space, &write.key, cx);
+            }
             if cx.settings.logging || self.feeds.is_wanted() || !self.moves.sources.is_empty() {
                 logged.push((write.space, write.key, write.value));
             }
