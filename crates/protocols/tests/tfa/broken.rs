@@ -1,13 +1,16 @@
 //! Rules of TFA that are broken: in small scopes the checker notices, or another rule makes up for
 //! it.
 
-use Do::{Get, Merge, Nest, Put};
+use Do::{Get, GiveUp, Merge, Nest, Put};
 use muesli_check::Level;
 use muesli_protocols::tfa::{OwnedObjects, Switches};
 use muesli_protocols::two_phase::{FamilySwitch, Sabotage, TwoPhase};
 
 use super::explore::{NESTED_AT_0, NESTED_AT_1, READ_A_AT_2, TAKE_A_AT_1, TAKE_A_AT_2};
+use crate::clusters::cluster;
 use crate::harness::exploration::{Do, Program, Scope, explore};
+use crate::harness::scripted::Script;
+use crate::harness::transcripts::scripts;
 use crate::two_phase::exploring::LIMIT;
 
 const WRITE_A_AT_2: Program = (2, &[Put("a")]);
@@ -18,6 +21,12 @@ const WRITE_BC_AT_2: Program = (2, &[Put("b"), Put("c")]);
 const READ_ABC_AT_0: Program = (0, &[Get("a"), Get("b"), Get("c")]);
 /// It is forwarded to the clock of c, before it reads a.
 const FORWARDED_AT_1: Program = (1, &[Get("b"), Get("c"), Get("a"), Put("c")]);
+
+/// Children that read what the other transaction writes, and are merged.
+const CHILD_READS_A_AT_1: Program = (1, &[Nest, Get("a"), Merge, Put("b")]);
+const CHILD_READS_B_AT_0: Program = (0, &[Nest, Get("b"), Merge, Put("a")]);
+const GIVES_UP_B_AT_0: Program = (0, &[Nest, Put("b"), GiveUp, Get("a"), Put("a")]);
+const READ_B_AT_2: Program = (2, &[Get("b")]);
 
 const WRITE_ABB_AT_0: Program = (0, &[Put("a"), Put("b"), Put("b1")]);
 /// Both levels have read what the other transaction overwrites, when the inner one meets a.
@@ -91,4 +100,40 @@ fn a_blind_write_that_is_locked_at_no_owner_is_noticed() {
     let scope: (&[_], &[_]) = (&[TAKE_A_AT_1], &[WRITE_A_AT_2, TAKE_A_AT_1]);
     assert!(violation(switches, scope, Level::StrictSerializable).is_some());
     assert_eq!(violation(Switches::default(), scope, Level::StrictSerializable), None);
+}
+
+/// What a merged child has read is validated, and looked at, with what its parent has.
+#[test]
+fn reads_that_a_merged_child_takes_along_are_noticed() {
+    let switches = Switches::staying().without(FamilySwitch::MergesReads);
+    let scope: (&[_], &[_]) = (&[], &[CHILD_READS_A_AT_1, CHILD_READS_B_AT_0]);
+    assert!(violation(switches, scope, Level::Serializable).is_some());
+    assert_eq!(violation(Switches::staying(), scope, Level::StrictSerializable), None);
+}
+
+#[test]
+fn a_write_that_a_level_leaves_behind_is_noticed() {
+    let switches = Switches::staying().without(FamilySwitch::UndoesWrites);
+    let scope: (&[_], &[_]) = (&[], &[GIVES_UP_B_AT_0, READ_B_AT_2]);
+    assert!(violation(switches, scope, Level::Serializable).is_some());
+    assert_eq!(violation(Switches::staying(), scope, Level::StrictSerializable), None);
+}
+
+/// Its directory has the key by then, and would point away.
+#[test]
+#[should_panic(expected = "went, and is here")]
+fn stale_news_that_a_directory_believes_are_noticed() {
+    let scripts = scripts("tfa");
+    let script = scripts.iter().find(|(name, _)| name == "stale_news_are_ignored.txt");
+    let (_, text) = script.expect("a script in which the rule holds");
+    let broken = text.replace("protocol=tfa-moving", "protocol=tfa-moving off=ignores_stale_news");
+    let played = goldenscript::generate(&mut Script::new(cluster), &broken);
+    played.expect("a script that runs");
+}
+
+#[test]
+fn a_version_of_before_the_locks_is_noticed() {
+    let switches = Switches::staying().without(FamilySwitch::ProposesUnderLocks);
+    let scope: (&[_], &[_]) = (&[TAKE_A_AT_1, TAKE_A_AT_1], &[READ_ABC_AT_0, WRITE_BC_AT_2]);
+    assert!(violation(switches, scope, Level::SerializableAttempts).is_some());
 }

@@ -7,7 +7,7 @@ use muesli_core::parts::versions::Versions;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{Decision, NodeId, Role, SpaceId, Timestamp, TxnId};
 use muesli_protocols::two_phase::message::merged_vote::MergedVote;
-use muesli_protocols::two_phase::message::moves::MovedKey;
+use muesli_protocols::two_phase::message::moves::{MovedKey, OwnedPosition};
 use muesli_protocols::two_phase::message::{Answers, Found, Prepare, ReadWants, Vote};
 use muesli_protocols::two_phase::{Message, Participant, Record, TwoPhase, Variant};
 
@@ -237,8 +237,17 @@ fn rare<V: Variant>(message: &Message<V>, names: &Names) -> String {
         Message::Waiting { waiting, .. } => format!("Waiting {}", waiting.len()),
         Message::NewOwners { moved: all } => format!("NewOwners {}", moved(all)),
         Message::KnownOwners { moved: all } => format!("KnownOwners {}", moved(all)),
+        Message::AskOwned(question) => format!("AskOwned {}", position(question.from)),
+        Message::Owned(page) => {
+            let next = page.next.map_or_else(String::new, |it| format!(", next {}", position(it)));
+            format!("Owned {}: {}{next}", position(page.question.from), moved(&page.owned))
+        }
         other => unreachable!("{} is shown above", other.name()),
     }
+}
+
+fn position(it: OwnedPosition) -> String {
+    format!("part {} from {}.{}", it.part, it.space, it.slot)
 }
 
 fn moved(all: &[MovedKey]) -> String {
@@ -279,5 +288,7 @@ fn record<V: Variant>(record: &Record<V>, names: &Names) -> String {
         Record::Low { low } => format!("Low {low:?}"),
         Record::NewOwners { moved: all } => format!("NewOwners {}", moved(all)),
         Record::KnownOwners { moved: all } => format!("KnownOwners {}", moved(all)),
+        Record::Rebuild { is_over: false } => "Rebuild begins".to_owned(),
+        Record::Rebuild { is_over: true } => "Rebuild is over".to_owned(),
     }
 }

@@ -9,18 +9,17 @@ use muesli_core::{
     Timestamp, Txn, TxnId, View,
 };
 
+use super::moves::{judge_moved, judge_moves, judge_owned, judge_placed, judge_question};
 use crate::doubts::CLIENTS_ASKED_MAX;
 use crate::two_phase::ReaderBounds;
 use crate::two_phase::Variant;
 use crate::two_phase::message::merged_decision::MergedDecision;
 use crate::two_phase::message::merged_vote::MergedVote;
-use crate::two_phase::message::moves::{ArrivingWrite, LeavingWrite, MovedKey};
 use crate::two_phase::message::{
     Few, LockRequest, Message, Prepare, ReadRequest, ReadWants, ScanRequest, Vote, WatchRequest,
     requests,
 };
 use crate::two_phase::participant::waits::watches::WAITING_MAX;
-use crate::two_phase::participant::whereabouts::KEYS_AT_ONCE;
 use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::validator::tree::Tree;
 
@@ -94,6 +93,8 @@ fn judge_request<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(),
         Message::Watch(watch) => judge_watch(watch, view),
         Message::Unwatch { .. } => view.coordinator(),
         Message::KnownOwners { moved } => judge_moved(moved, false, view),
+        Message::AskOwned(question) => judge_question(question, view),
+        Message::Owned(page) => judge_owned(page, view),
         _ => Err(Rejection::Role),
     }
 }
@@ -149,51 +150,6 @@ fn judge_key<V: Variant>(
         true => view.key(space, |_| true),
         false => judge_placed(space, key, view),
     }
-}
-
-/// Static placement puts a key here.
-fn judge_placed(space: SpaceId, key: &SmallBytes, view: View<'_>) -> Result<(), Rejection> {
-    let partition = || view.catalog.partition(space, key);
-    view.key(space, |repository| Static.holds(repository, partition(), view.catalog))
-}
-
-/// Keys that moved, told by a repository: of those that static placement puts here, or that were
-/// here, or that a coordinator was to write there.
-fn judge_moved(moved: &[MovedKey], are_placed: bool, view: View<'_>) -> Result<(), Rejection> {
-    view.member()?;
-    ensure(matches!(view.from.role, Role::Repository(_)), Rejection::Sender)?;
-    ensure(!moved.is_empty() && moved.len() <= KEYS_AT_ONCE, Rejection::Range)?;
-    moved.iter().try_for_each(|it| {
-        in_range(it.at)?;
-        ensure(it.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
-        if are_placed { judge_placed(it.space, &it.key, view) } else { Ok(()) }
-    })
-}
-
-/// Keys move, each once; what leaves has no value here, and goes to another one who takes part, and
-/// what arrives comes from one. Where a client says so, the votes show that it has said it to both.
-fn judge_moves<V: Variant>(prepare: &Prepare<V>, view: View<'_>) -> Result<(), Rejection> {
-    if prepare.leaving.is_empty() && prepare.arriving.is_empty() {
-        return Ok(());
-    }
-    ensure(view.sender.is_member() || view.settings.issuer.is_some(), Rejection::Unproven)?;
-    let mut places: Vec<u32> = prepare.leaving.iter().map(|it| it.place).collect();
-    places.extend(prepare.arriving.iter().map(|it| it.place));
-    let is_write = |place: &u32| (*place as usize) < prepare.writes.len();
-    ensure(places.iter().all(is_write), Rejection::Range)?;
-    let ascend = prepare.leaving.windows(2).all(|pair| pair[0].place < pair[1].place)
-        && prepare.arriving.windows(2).all(|pair| pair[0].place < pair[1].place);
-    places.sort_unstable();
-    ensure(ascend && places.windows(2).all(|pair| pair[0] < pair[1]), Rejection::Range)?;
-    let takes_part = |other: RepositoryId| {
-        view.repository() != Some(other) && prepare.participants.contains(&other)
-    };
-    let can_leave =
-        |it: &LeavingWrite| prepare.writes[it.place as usize].2.is_none() && takes_part(it.to);
-    let can_arrive =
-        |it: &ArrivingWrite| prepare.writes[it.place as usize].2.is_some() && takes_part(it.from);
-    ensure(prepare.leaving.iter().all(can_leave), Rejection::Range)?;
-    ensure(prepare.arriving.iter().all(can_arrive), Rejection::Range)
 }
 
 /// A coordinator speaks for a transaction of its own.
@@ -477,6 +433,8 @@ pub(in crate::two_phase) fn as_client<V: Variant>(
         | Message::Locked { .. }
         | Message::NewOwners { .. }
         | Message::KnownOwners { .. }
+        | Message::AskOwned(_)
+        | Message::Owned(_)
         | Message::AskDoubts { .. }
         | Message::NoDoubts { .. }
         | Message::Watermark { .. } => None,

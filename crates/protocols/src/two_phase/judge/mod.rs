@@ -11,6 +11,7 @@
 //! with the votes that decide it ([`shown_votes`](super::shown_votes)).
 
 mod messages;
+mod moves;
 mod records;
 mod state;
 

@@ -46,6 +46,7 @@ impl<V: Variant> Participant<V> {
             }
             Record::UpperBound { at } => has_capacity(*at),
             Record::Low { low } => low.judge(repositories).map(|_| ()),
+            Record::Rebuild { .. } => Ok(()),
             Record::NewOwners { moved } | Record::KnownOwners { moved } => {
                 moved.iter().try_for_each(|it| has_capacity(it.at))
             }

@@ -40,6 +40,8 @@ impl<V: Variant> Participant<V> {
             | Message::Vote { .. }
             | Message::NewOwners { .. }
             | Message::KnownOwners { .. }
+            | Message::AskOwned(_)
+            | Message::Owned(_)
             | Message::Watch(_)
             | Message::Unwatch { .. }
             | Message::AskDoubts { .. }

@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 
 use self::merged_decision::MergedDecision;
 use self::merged_vote::MergedVote;
-use self::moves::{ArrivingWrite, LeavingWrite, MovedKey, WhereKeysMove};
+use self::moves::{ArrivingWrite, LeavingWrite, MovedKey, OwnedPage, OwnedQuestion, WhereKeysMove};
 use crate::doubts::ClientsUntil;
 use crate::two_phase::{PreparedKeys, Variant};
 
@@ -173,6 +173,11 @@ pub enum Message<V: Variant> {
         /// The keys, as they were told.
         moved: Vec<MovedKey>,
     },
+    /// Where keys move, a participant that has lost its disk to all others: which of my keys do you
+    /// own, and which are with me? Again until it is answered.
+    AskOwned(OwnedQuestion),
+    /// The answer, a page of it.
+    Owned(Box<OwnedPage<V>>),
     /// Coordinator to a repository: say when one of these keys has another version, or a range
     /// another row. Repeated while its client waits.
     Watch(Box<WatchRequest<V>>),
@@ -227,6 +232,8 @@ macro_rules! requests {
             | Message::Decide { .. }
             | Message::Settled { .. }
             | Message::KnownOwners { .. }
+            | Message::AskOwned(_)
+            | Message::Owned(_)
             | Message::Watch(_)
             | Message::Unwatch { .. }
             | Message::AskDoubts { .. }

@@ -145,6 +145,62 @@ impl MovedKey {
     }
 }
 
+/// Where a page begins of what a repository knows of keys that moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OwnedPosition {
+    /// 0: keys that it owns and that static placement puts elsewhere. 1: its pointers of such keys.
+    /// 2: its pointers of keys that static placement puts with it, to whoever asks.
+    pub part: u8,
+    /// The space.
+    pub space: u32,
+    /// The slot of the space.
+    pub slot: u64,
+}
+
+wire_struct!(OwnedPosition { part: u8, space: u32, slot: u64 });
+
+impl OwnedPosition {
+    /// The last part.
+    pub const LAST_PART: u8 = 2;
+
+    /// The beginning of a part.
+    pub fn start_of(part: u8) -> OwnedPosition {
+        assert!(part <= OwnedPosition::LAST_PART, "there is no part {part}");
+        OwnedPosition { part, space: 0, slot: 0 }
+    }
+}
+
+/// Which page a repository that has lost its disk asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedQuestion {
+    /// When it began to ask, by its clock; it tells its answers from those of an earlier start.
+    pub number: u64,
+    /// Where the page begins.
+    pub from: OwnedPosition,
+}
+
+wire_struct!(OwnedQuestion { number: u64, from: OwnedPosition });
+
+/// A page of what a repository knows of keys that moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedPage<V: Variant> {
+    /// What was asked.
+    pub question: OwnedQuestion,
+    /// Keys, each with its owner and a version from which it has had it at least.
+    pub owned: Vec<MovedKey>,
+    /// Where the next page begins; `None`: there is none, or none but of the last part.
+    pub next: Option<OwnedPosition>,
+    /// The largest timestamp that the repository knows of.
+    pub newest: V::Snapshot,
+}
+
+wire_struct!(OwnedPage<V: Variant> {
+    question: OwnedQuestion,
+    owned: Vec<MovedKey>,
+    next: Option<OwnedPosition>,
+    newest: V::Snapshot,
+});
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,6 +218,12 @@ mod tests {
         WhereKeysMove::<Snapshots, ArrivingWrite>::default().encode(&mut none);
         assert_eq!((some.len(), none.len()), (10, 0));
         assert_eq!(Wire::decode(&mut Reader::new(&some)), Ok(moving));
+    }
+
+    #[test]
+    #[should_panic(expected = "there is no part 3")]
+    fn nobody_begins_behind_the_last_part() {
+        OwnedPosition::start_of(OwnedPosition::LAST_PART + 1);
     }
 
     #[test]

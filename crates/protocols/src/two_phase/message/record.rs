@@ -65,6 +65,12 @@ pub enum Record<V: Variant> {
         /// The keys.
         moved: Vec<MovedKey>,
     },
+    /// The disk was lost, and what others know of keys that moved is asked for; or it is known, and
+    /// nobody is asked any more.
+    Rebuild {
+        /// Whether all have said what they know.
+        is_over: bool,
+    },
     /// Nobody reads below this any more: a replay, too, drops what is not needed at or above it.
     Low {
         /// The watermark.
@@ -102,6 +108,7 @@ impl<V: Variant> Wire for Record<V> {
             }
             Record::NewOwners { moved } => put(7, moved, out),
             Record::KnownOwners { moved } => put(8, moved, out),
+            Record::Rebuild { is_over } => put(9, is_over, out),
         }
     }
 
@@ -123,6 +130,7 @@ impl<V: Variant> Wire for Record<V> {
             8 if V::POLICIES.moving.may_move() => {
                 Record::KnownOwners { moved: Wire::decode(input)? }
             }
+            9 if V::POLICIES.moving.may_move() => Record::Rebuild { is_over: Wire::decode(input)? },
             other => return Err(WireError::no_variant("record", start, other)),
         })
     }

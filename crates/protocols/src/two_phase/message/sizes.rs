@@ -58,6 +58,8 @@ impl<V: Variant> Message<V> {
             Message::NewOwners { moved } | Message::KnownOwners { moved } => {
                 moved.iter().map(MovedKey::bytes).sum()
             }
+            Message::Owned(page) => 34 + page.owned.iter().map(MovedKey::bytes).sum::<usize>(),
+            Message::AskOwned(_) => 21,
             Message::Waiting { waiting, .. } => 8 + 12 * waiting.len(),
             Message::Watch(watch) => {
                 let read = |(_, key, _): &(SpaceId, SmallBytes, _)| KEY_BYTES + key.len();
@@ -121,6 +123,8 @@ impl<V: Variant> Message<V> {
             Message::Waiting { .. } => "Waiting",
             Message::NewOwners { .. } => "NewOwners",
             Message::KnownOwners { .. } => "KnownOwners",
+            Message::AskOwned(_) => "AskOwned",
+            Message::Owned(_) => "Owned",
         }
     }
 }
@@ -138,6 +142,7 @@ impl<V: Variant> Record<V> {
             Record::Refused { .. }
             | Record::Decided { .. }
             | Record::UpperBound { .. }
+            | Record::Rebuild { .. }
             | Record::Low { .. } => 8,
         };
         HEADER_BYTES + body

@@ -111,6 +111,8 @@ mod kind {
     pub const UNWATCH: u8 = 24;
     pub const CHANGED: u8 = 25;
     pub const WAITING: u8 = 26;
+    pub const ASK_OWNED: u8 = 27;
+    pub const OWNED: u8 = 28;
 }
 
 /// Appends a kind and what belongs to it.
@@ -186,6 +188,8 @@ impl<V: Variant> Wire for Message<V> {
             }
             Message::NewOwners { moved } => put(kind::NEW_OWNERS, moved, out),
             Message::KnownOwners { moved } => put(kind::KNOWN_OWNERS, moved, out),
+            Message::AskOwned(question) => put(kind::ASK_OWNED, question, out),
+            Message::Owned(page) => put(kind::OWNED, page, out),
             watching => encode_of_watches(watching, out),
         }
     }
@@ -272,6 +276,8 @@ fn decode_rare<V: Variant>(
         kind::KNOWN_OWNERS if V::POLICIES.moving.may_move() => {
             Message::KnownOwners { moved: Wire::decode(input)? }
         }
+        kind::ASK_OWNED if V::POLICIES.moving.may_move() => Message::AskOwned(Wire::decode(input)?),
+        kind::OWNED if V::POLICIES.moving.may_move() => Message::Owned(Wire::decode(input)?),
         kind::WATCH => Message::Watch(Wire::decode(input)?),
         kind::UNWATCH => Message::Unwatch { request: Wire::decode(input)? },
         kind::CHANGED => Message::Changed { request: Wire::decode(input)? },
@@ -346,10 +352,12 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
         | Message::NoDoubts { repository, .. } => place(&repository.0),
         Message::ReadReply(reply) => reply.moved.iter().all(|it| place(&it.to.0)),
         Message::ScanReply(reply) => reply.moved.iter().all(|it| place(&it.to.0)),
+        Message::Owned(page) => page.owned.iter().all(|it| space(&it.space) && place(&it.to.0)),
         Message::NewOwners { moved } | Message::KnownOwners { moved } => {
             moved.iter().all(|it| space(&it.space) && place(&it.to.0))
         }
         Message::Decide { .. }
+        | Message::AskOwned(_)
         | Message::Unwatch { .. }
         | Message::Changed { .. }
         | Message::Waiting { .. }

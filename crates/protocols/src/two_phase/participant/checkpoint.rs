@@ -63,6 +63,7 @@ mod kind {
     pub const POINTERS: u8 = 10;
     pub const POINTERS_REST: u8 = 11;
     pub const REFUSED: u8 = 12;
+    pub const REBUILD: u8 = 13;
 }
 
 const CHAIN_KINDS: ChainKinds = ChainKinds { chains: kind::CHAINS, rest: kind::REST, cuts: true };
@@ -102,6 +103,7 @@ impl<V: Variant> Participant<V> {
         let (lower_bound, lower_bounds) = self.table.lower_bounds();
         first.extend(pieces(vec![kind::LOWER_BOUNDS], lower_bounds, HEAD_PIECE_BYTES));
         first.extend(pieces(vec![kind::REFUSED], self.table.refused(), HEAD_PIECE_BYTES));
+        first.extend(self.whereabouts.rebuild.as_ref().map(|_| vec![kind::REBUILD]));
         // Last: those that are known were known before it.
         first.extend((lower_bound > 0).then(|| piece(kind::LOWER_BOUND, &lower_bound)));
         Cursor { first, ..Cursor::default() }
@@ -223,6 +225,7 @@ impl<V: Variant> Participant<V> {
             kind::LOWER_BOUNDS => self.table.recall_lower_bounds(Wire::decode(&mut input)?),
             kind::REFUSED => self.table.recall_refused(Wire::decode(&mut input)?),
             kind::LOWER_BOUND => self.table.recall_lower_bound(u64::decode(&mut input)?),
+            kind::REBUILD if V::POLICIES.moving.may_move() => self.replay_rebuild(false),
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,
             kind::REST => self.spaces.restore_rest(&mut input, cx.catalog)?,
             kind::POINTERS if V::POLICIES.moving.may_move() => {

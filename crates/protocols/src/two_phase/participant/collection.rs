@@ -29,6 +29,9 @@ impl<V: Variant> Participant<V> {
     }
 
     fn collect(&mut self, cx: &mut Context<'_, V>) {
+        if self.whereabouts.lacks_owners() {
+            return; // Deletions tell what others say of earlier from what they say of later.
+        }
         let low = self.unneeded;
         for versions in self.spaces.all_mut() {
             cx.effects.maintenance.collected += versions.collect(low, COLLECT_BUDGET);

@@ -7,6 +7,7 @@ use muesli_core::parts::locks::{LockWord, Owner};
 use muesli_core::parts::versions::Handle;
 
 use super::Participant;
+use super::whereabouts::rebuilding::Rebuild;
 use crate::two_phase::Variant;
 use crate::two_phase::VariantState;
 use crate::two_phase::policy::TreeSwitch;
@@ -87,6 +88,7 @@ impl<V: Variant> Participant<V> {
         if self.replaying {
             return; // What a checkpoint has of later may be elsewhere by then.
         }
+        self.whereabouts.rebuild.iter().for_each(Rebuild::assert_invariants);
         for (space, pointers) in self.whereabouts.pointers.iter() {
             for (key, _) in (0..pointers.slots()).filter_map(|slot| pointers.newest_in(slot)) {
                 let versions = self.versions(space);

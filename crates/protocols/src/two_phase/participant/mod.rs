@@ -249,6 +249,7 @@ impl<V: Variant> Participant<V> {
         }
         if self.whereabouts.has_news() {
             self.tell_new_owners(cx);
+            self.ask_owned_again(cx);
         }
         self.drop_watches(cx);
         let waits = !self.waiting_reads.is_empty()
@@ -297,7 +298,7 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Participant<V> {
 
 impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
     fn start(&mut self, cx: &mut Context<'_, V>) {
-        self.replaying = false;
+        let is_new = !std::mem::take(&mut self.replaying);
         if let Some(owner) = self.stalled.take() {
             self.apply(owner, None, cx);
             self.apply_ready(cx);
@@ -312,6 +313,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
         }
         if V::POLICIES.moving.may_move() {
             self.find_untold(cx);
+            self.begin_rebuild(is_new, cx);
         }
     }
 
@@ -343,6 +345,8 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             Message::Unwatch { request } => self.on_unwatch(from, request),
             Message::NewOwners { moved } => self.on_new_owners(from, moved, cx),
             Message::KnownOwners { moved } => self.on_known_owners(moved, cx),
+            Message::AskOwned(question) => self.on_ask_owned(from, question, cx),
+            Message::Owned(page) => self.on_owned(from, *page, cx),
             Message::ReadReply(_)
             | Message::ScanReply(_)
             | Message::Acknowledge { .. }
@@ -383,6 +387,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
             Record::Low { low } => self.drop_below(&low, cx),
             Record::NewOwners { moved } => self.learn_owners(&moved, cx),
             Record::KnownOwners { moved } => self.forget_owners(&moved, cx.catalog),
+            Record::Rebuild { is_over } => self.replay_rebuild(is_over),
         }
     }
 

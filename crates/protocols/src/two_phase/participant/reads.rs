@@ -320,6 +320,9 @@ impl<V: Variant> Participant<V> {
     ) -> Result<ScanReply<V>, NotServed> {
         let (asked, first, reader) = (request.snapshot.clone(), request.first, request.reader);
         let asked = Reading { snapshot: asked, first, here: false, reader };
+        if self.whereabouts.lacks_owners() {
+            return Err(NotServed::Blocked);
+        }
         let snapshot = self.time.serve(&asked, cx)?;
         self.space(request.range.space, cx);
         let mut moved = WhereKeysMove::default();

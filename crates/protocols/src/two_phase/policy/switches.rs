@@ -31,8 +31,11 @@ breakable! {
         /// Who will change a key by a delayed action holds it as against readers as a writer does.
         DelayedExcludes = "delayed_excludes",
         /// A proposal lies above all that the repository has served until it locks. Broken, it lies
-        /// above the transaction's snapshot alone, as if it were taken when the commit begins.
+        /// above the transaction's snapshot alone.
         ProposalsPassClock = "proposals_pass_clock",
+        /// It is made in the step that locks. Broken, it lies above what the committer's node has
+        /// heard of when the commit begins, and above nothing that is served from then on.
+        ProposesUnderLocks = "proposes_under_locks",
         /// With nothing queued and only then, the clock catches up with what was heard of.
         CatchUpWhenIdle = "catch_up_when_idle",
         /// A checkpoint has the transactions that are prepared.
@@ -71,6 +74,10 @@ breakable! {
         MovesAllLevels = "moves_all_levels",
         /// The outermost level with a read that has changed is undone, not the innermost such.
         UndoesOutermost = "undoes_outermost",
+        /// What a level has read is its parent's once it is merged.
+        MergesReads = "merges_reads",
+        /// Of a level that is undone or given up no write is left.
+        UndoesWrites = "undoes_writes",
         /// A look at what was read waits for locks, as reads do.
         LooksWait = "looks_wait",
         /// It pushes the repository's clock to the new snapshot, as reads do.
@@ -85,6 +92,12 @@ breakable! {
         WritesAtOwner = "writes_at_owner",
         /// A repository that gives a key away has it no more.
         LeavesNoCopy = "leaves_no_copy",
+        /// A directory takes a pointer in the place of an earlier one alone: where it has a later
+        /// one, or the key, what it is told is stale.
+        IgnoresStaleNews = "ignores_stale_news",
+        /// A directory whose disk was lost asks all others who owns its keys, and says of none that
+        /// it is not there before they have answered.
+        RebuildsDirectory = "rebuilds_directory",
         /// A value is not sent only where the copy that who asks has is of the version found.
         ChecksCopies = "checks_copies",
         /// Where a key is kept for who has lost often, younger writers of it are refused.

@@ -145,7 +145,8 @@ impl<V: Scalar> Time<V> for ScalarTime {
         snapshot: &Timestamp,
     ) -> bool {
         // Where reads are forwarded, what is below the snapshot is taken on trust only where
-        // nothing is there: a deletion, which may have been collected.
+        // nothing is there: a deletion, which may have been collected. (Of the only copy not that
+        // either: see `may_differ` of the participant.)
         let is_deletion = || read == Timestamp::ZERO || newest == Timestamp::ZERO;
         let is_exact = V::POLICIES.reading.is_forwarded()
             && self.switches.keeps(FamilySwitch::ComparesExactly);
@@ -180,7 +181,8 @@ impl<V: Scalar> Time<V> for ScalarTime {
         }
         self.assert_missed_above_snapshot::<V>(&validation);
         let before = self.clock.reserved();
-        let is_late = self.switches.keeps(FamilySwitch::ProposalsPassClock);
+        let is_late = self.switches.keeps(FamilySwitch::ProposalsPassClock)
+            && self.switches.keeps(FamilySwitch::ProposesUnderLocks);
         let proposal = match self.keeps::<V>(TreeSwitch::ProposalsPassSnapshots) {
             true if !is_late => validation.snapshot.after(PROPOSAL_STEP, self.id),
             true => self.clock.propose(),

@@ -222,7 +222,7 @@ impl<V: Variant> Coordinator<V> {
     fn start_commit(
         &mut self,
         txn: Txn,
-        snapshot: V::Snapshot,
+        mut snapshot: V::Snapshot,
         here: &Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> OpId {
@@ -230,6 +230,9 @@ impl<V: Variant> Coordinator<V> {
         let id = self.next_txn_id();
         let (op, now) = (self.next_op(), cx.now());
         let reader = self.reader(txn);
+        if !V::switches(&self.switches).keeps(FamilySwitch::ProposesUnderLocks) {
+            snapshot.join(&self.observed);
+        }
         let slot = self.slot(txn).expect("an open transaction");
         assert!(slot.held.is_empty(), "{id} commits, and has requests that are held back");
         slot.phase = SlotPhase::Committing(id.sequence);

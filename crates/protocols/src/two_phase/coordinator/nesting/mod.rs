@@ -4,21 +4,36 @@
 //! innermost one. So what is under way as a level begins or ends was given up by its client, or
 //! asked for beside the child, which cannot be: it fails.
 
+use muesli_core::parts::transaction::{TransactionSets, WriteEntry};
 use muesli_core::recorder::Status;
-use muesli_core::{Abort, Failure, Here, Nesting, Step, Txn, TxnId};
+use muesli_core::{Abort, Failure, Here, Limits, Nesting, Step, Txn, TxnId};
 
 use super::Coordinator;
 use super::ending::failed::Failed;
 use super::slot::{Slot, SlotPhase};
-use crate::two_phase::{Context, TwoPhase, Variant};
+use crate::two_phase::policy::FamilySwitch;
+use crate::two_phase::{Context, Switches, TwoPhase, Variant};
 
 mod moving;
 
 impl<V: Variant> Slot<V> {
     /// The innermost level is its parent's.
-    pub fn merge(&mut self) {
+    pub fn merge(&mut self, switches: Switches) {
+        if !switches.keeps(FamilySwitch::MergesReads) {
+            self.sets.reads.truncate(self.sets.reads_outside(self.sets.depth()));
+        }
         self.sets.merge();
         self.delays.merge();
+    }
+
+    /// A level ends, by which its writes are undone.
+    fn undo_writes(&mut self, switches: Switches, end: impl FnOnce(&mut TransactionSets)) {
+        let kept = (!switches.keeps(FamilySwitch::UndoesWrites)).then(|| self.sets.writes.clone());
+        end(&mut self.sets);
+        for WriteEntry { space, key, value, .. } in kept.into_iter().flatten() {
+            let written = self.sets.write(space, key, value, &Limits::default());
+            written.expect("it was written before");
+        }
     }
 
     /// Why a transaction, which had this slot or has it, takes no operation.
@@ -65,6 +80,7 @@ impl<V: Variant> Coordinator<V> {
         here: &Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> Step<()> {
+        let switches = V::switches(&self.switches);
         let slot = match self.end_level(txn, level, cx) {
             Ok(Some(slot)) => slot,
             Ok(None) => return Step::Done(Ok(())),
@@ -74,7 +90,7 @@ impl<V: Variant> Coordinator<V> {
         if validates {
             return Step::Wait(self.look_before_merge(txn, here, cx));
         }
-        slot.merge();
+        slot.merge(switches);
         Step::Done(Ok(()))
     }
 
@@ -91,8 +107,9 @@ impl<V: Variant> Coordinator<V> {
             slot.phase = SlotPhase::Open;
             return Ok(());
         }
+        let switches = V::switches(&self.switches);
         self.end_level(txn, level, cx)?.map_or(Ok(()), |slot| {
-            slot.sets.unnest();
+            slot.undo_writes(switches, TransactionSets::unnest);
             slot.delays.roll_back(level);
             Ok(())
         })
@@ -101,6 +118,7 @@ impl<V: Variant> Coordinator<V> {
     /// A level is undone, with all inside: what it read has changed. For histories, all that the
     /// transaction saw until now is an attempt that was aborted.
     pub(in crate::two_phase) fn undo(&mut self, txn: Txn, level: u32, cx: &mut Context<'_, V>) {
+        let switches = V::switches(&self.switches);
         let environment = &mut cx.effects.environment;
         let slot = &mut self.slots[txn.slot as usize];
         assert!(
@@ -114,7 +132,7 @@ impl<V: Variant> Coordinator<V> {
             let end = (Some(environment.now), None);
             slot.sets.record(id, (slot.begun, &slot.options), Status::Aborted, end, recorder);
         }
-        slot.sets.roll_back(level);
+        slot.undo_writes(switches, |sets| sets.roll_back(level));
         slot.delays.roll_back(level);
         environment.maintenance.partial_aborts += 1;
         self.fail_operations(txn, &Failure::PartialAbort { level }, cx);

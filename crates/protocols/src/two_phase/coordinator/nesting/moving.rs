@@ -286,11 +286,12 @@ impl<V: Variant> Coordinator<V> {
             return self.settle_move(txn, &versions, cx);
         }
         let (level, to) = self.outcome_of_move(txn, &versions);
+        let switches = V::switches(&self.switches);
         match level {
             None => {
                 let Some(slot) = self.slot(txn) else { return };
                 slot.end_move(to);
-                slot.merge();
+                slot.merge(switches);
                 cx.complete(op, Ok(Answer::Ended));
             }
             Some(level) => {

@@ -10,7 +10,7 @@ use muesli_core::parts::listed::Listed;
 use muesli_core::parts::locks::LockWord;
 use muesli_core::parts::versions::Handle;
 use muesli_core::ranges::KeyRange;
-use muesli_core::{Abort, Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Abort, Address, Catalog, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use super::Participant;
 use super::casting::VotedOn;
@@ -275,7 +275,8 @@ impl<V: Variant> Participant<V> {
         let found = versions.look(handle, key);
         let installed = found.map_or(Timestamp::ZERO, |(_, newest, _)| newest);
         let newest = self.protocol_state.newest((space, key), installed);
-        let is_current = self.time.is_current((space, key), newest, version, &validation.snapshot);
+        let is_current = self.time.is_current((space, key), newest, version, &validation.snapshot)
+            && (newest == version || self.may_differ((space, key), cx.catalog));
         let Some((handle, _, lock)) = found else {
             let stale = switches.keeps(FamilySwitch::Validate) && !is_current;
             return if stale { Err(Abort::StaleRead.into()) } else { Ok(()) };
@@ -299,6 +300,21 @@ impl<V: Variant> Participant<V> {
             return Err(self.writer_at((space, handle)));
         }
         Ok(())
+    }
+
+    /// Whether the newest version of a key may be another one than was read, and be current. Where
+    /// reads are forwarded, it may only where nothing is there, and the key has other copies: of
+    /// these one may have collected a deletion, and another one not yet.
+    #[inline]
+    fn may_differ(&self, (space, key): Key<'_>, catalog: &Catalog) -> bool {
+        if !V::POLICIES.reading.is_forwarded()
+            || !self.switches.keeps(FamilySwitch::ComparesExactly)
+        {
+            return true;
+        }
+        let versions = self.versions(space);
+        let value = versions.and_then(|it| it.newest(it.find(key)?).value);
+        catalog.replicas > 1 && value.is_none()
     }
 
     /// Whether stale reads go into the standing of an update.
@@ -343,6 +359,9 @@ impl<V: Variant> Participant<V> {
     ) -> Result<(), Conflict> {
         if !self.switches.keeps(FamilySwitch::ValidateScans) {
             return Ok(());
+        }
+        if self.whereabouts.lacks_owners() {
+            return Err(Abort::Phantom.into());
         }
         let tolerant = self.tolerates(validation);
         let space = range.space;

@@ -64,6 +64,9 @@ impl<V: Variant> Participant<V> {
         asked: &Reading<V>,
         cx: &Context<'_, V>,
     ) -> Result<Timestamp, NotServed> {
+        if self.is_unknown(space, key, cx.catalog) {
+            return Err(NotServed::Blocked);
+        }
         if !self.has_key(space, key, cx.catalog) {
             return Ok(self.direct(space, key, cx.catalog).1);
         }

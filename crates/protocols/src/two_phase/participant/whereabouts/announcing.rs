@@ -19,6 +19,7 @@ use super::directory::directory_of;
 use crate::two_phase::message::moves::MovedKey;
 use crate::two_phase::message::{Message, Record};
 use crate::two_phase::participant::Participant;
+use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::time::Time;
 use crate::two_phase::{Context, Variant};
 
@@ -79,7 +80,12 @@ impl<V: Variant> Participant<V> {
                 continue; // That it left may be in doubt here.
             }
             let pointer = self.whereabouts.pointer(*space, key, cx.catalog);
-            if pointer.is_some_and(|(_, at)| at < moved.at) {
+            let is_news = match pointer {
+                _ if !self.switches.keeps(FamilySwitch::IgnoresStaleNews) => true,
+                Some((_, at)) => at < moved.at,
+                None => self.whereabouts.lacks_owners() && self.is_later_than_here(&moved),
+            };
+            if is_news {
                 news.push(moved.clone());
             }
             known.push(moved);
@@ -138,7 +144,7 @@ impl<V: Variant> Participant<V> {
             self.forget_owners(&known, cx.catalog);
             let unanswered = &mut self.whereabouts.unanswered;
             *unanswered = unanswered.saturating_sub(known.len());
-            if *unanswered == 0 && self.whereabouts.has_news() {
+            if *unanswered == 0 && !self.whereabouts.untold.is_empty() {
                 self.tell_next_owners(cx);
             }
         }

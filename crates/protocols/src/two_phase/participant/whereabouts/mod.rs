@@ -24,7 +24,7 @@ use std::ops::Bound;
 
 use muesli_core::parts::locks::LockWord;
 use muesli_core::parts::spaces::Spaces;
-use muesli_core::parts::versions::{Handle, Version};
+use muesli_core::parts::versions::Handle;
 use muesli_core::{Address, Catalog, Nanos, RepositoryId, Role, SmallBytes, SpaceId, Timestamp};
 
 use super::Participant;
@@ -32,11 +32,13 @@ use crate::two_phase::message::moves::{ArrivingWrite, MovedKey};
 use crate::two_phase::message::{Message, Prepare};
 use crate::two_phase::policy::FamilySwitch;
 use crate::two_phase::{Context, NotServed, Variant};
-use directory::directory_of;
+use directory::{directory_of, owner_of_pointer};
+use rebuilding::Rebuild;
 
 mod announcing;
 pub(in crate::two_phase) mod directory;
 pub(super) mod range_entries;
+pub(super) mod rebuilding;
 
 /// So many keys are told of in one message.
 pub(in crate::two_phase) const KEYS_AT_ONCE: usize = 256;
@@ -60,6 +62,8 @@ pub(in crate::two_phase) struct Whereabouts {
     unanswered: usize,
     /// When they were last told.
     informed: Nanos,
+    /// What others are asked, as the disk was lost.
+    pub rebuild: Option<Rebuild>,
 }
 
 impl Whereabouts {
@@ -71,6 +75,7 @@ impl Whereabouts {
             announced_to: None,
             unanswered: 0,
             informed: Nanos(0),
+            rebuild: None,
         }
     }
 
@@ -82,7 +87,7 @@ impl Whereabouts {
         catalog: &Catalog,
     ) -> Option<(RepositoryId, Timestamp)> {
         let pointers = self.pointers.get(space)?;
-        to_owner(pointers.newest(pointers.find(key)?), catalog)
+        owner_of_pointer(pointers.newest(pointers.find(key)?), catalog)
     }
 
     /// The keys of a range that went elsewhere, in order.
@@ -95,7 +100,7 @@ impl Whereabouts {
         let pointers = self.pointers.get(space).into_iter();
         pointers.flat_map(move |pointers| {
             pointers.range(lo, hi).filter_map(move |(key, handle)| {
-                Some((key, to_owner(pointers.newest(handle), catalog)?))
+                Some((key, owner_of_pointer(pointers.newest(handle), catalog)?))
             })
         })
     }
@@ -120,9 +125,15 @@ impl Whereabouts {
         }
     }
 
-    /// Whether a directory is to be told of anything.
+    /// Whether a directory is to be told of anything, or others are asked.
     pub fn has_news(&self) -> bool {
-        !self.untold.is_empty()
+        !self.untold.is_empty() || self.rebuild.is_some()
+    }
+
+    /// Whether others may own keys of which nothing is known here.
+    #[inline]
+    pub fn lacks_owners(&self) -> bool {
+        self.rebuild.as_ref().is_some_and(|rebuild| !rebuild.knows_owners)
     }
 
     /// The next keys that directories are told of, in turn.
@@ -151,13 +162,6 @@ impl Whereabouts {
     }
 }
 
-/// Who has a key, by a pointer. Bytes from outside may say anything.
-fn to_owner(pointer: Version<'_>, catalog: &Catalog) -> Option<(RepositoryId, Timestamp)> {
-    let number = pointer.value?.as_slice().try_into().ok()?;
-    let to = RepositoryId(u16::from_le_bytes(number));
-    (usize::from(to.0) < catalog.repositories()).then_some((to, pointer.at))
-}
-
 /// Whether a write moves its key away.
 fn is_leaving<V: Variant>(prepare: &Prepare<V>, place: usize) -> bool {
     prepare.leaving.binary_search_by_key(&(place as u32), |it| it.place).is_ok()
@@ -178,7 +182,8 @@ impl<V: Variant> Participant<V> {
         let versions = self.versions(space);
         let newest = versions.and_then(|it| it.newest(it.find(key)?).value);
         newest.is_some()
-            || self.is_directory_of(space, key, catalog)
+            || !self.whereabouts.lacks_owners()
+                && self.is_directory_of(space, key, catalog)
                 && self.whereabouts.pointer(space, key, catalog).is_none()
     }
 
@@ -225,7 +230,20 @@ impl<V: Variant> Participant<V> {
             return None;
         }
         // It may be about to come.
-        Some(if lock.is_for_writing() { NotServed::Blocked } else { NotServed::Elsewhere })
+        let waits = lock.is_for_writing() || self.is_unknown(space, key, catalog);
+        Some(if waits { NotServed::Blocked } else { NotServed::Elsewhere })
+    }
+
+    /// Whether this is the directory of a key, which is not here, and cannot tell who owns it.
+    pub(in crate::two_phase) fn is_unknown(
+        &self,
+        space: SpaceId,
+        key: &SmallBytes,
+        catalog: &Catalog,
+    ) -> bool {
+        self.whereabouts.lacks_owners()
+            && self.is_directory_of(space, key, catalog)
+            && self.whereabouts.pointer(space, key, catalog).is_none()
     }
 
     /// Where a key is to be looked for that is not here, and since when; zero: its directory knows.

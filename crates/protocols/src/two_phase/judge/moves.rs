@@ -1,0 +1,90 @@
+//! What is asked of messages of keys that move.
+
+use muesli_core::judgement::{ensure, in_range};
+use muesli_core::parts::locator::Static;
+use muesli_core::{Rejection, RepositoryId, Role, SmallBytes, SpaceId, View};
+
+use crate::two_phase::Variant;
+use crate::two_phase::message::Prepare;
+use crate::two_phase::message::moves::{
+    ArrivingWrite, LeavingWrite, MovedKey, OwnedPage, OwnedPosition, OwnedQuestion,
+};
+use crate::two_phase::participant::whereabouts::KEYS_AT_ONCE;
+use crate::two_phase::time::Snapshot;
+
+/// Static placement puts a key here.
+pub(super) fn judge_placed(
+    space: SpaceId,
+    key: &SmallBytes,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    let partition = || view.catalog.partition(space, key);
+    view.key(space, |repository| Static.holds(repository, partition(), view.catalog))
+}
+
+/// Keys that moved, told by a repository: of those that static placement puts here, or that were
+/// here, or that a coordinator was to write there.
+pub(super) fn judge_moved(
+    moved: &[MovedKey],
+    are_placed: bool,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    judge_other_repository(view)?;
+    ensure(!moved.is_empty() && moved.len() <= KEYS_AT_ONCE, Rejection::Range)?;
+    moved.iter().try_for_each(|it| {
+        in_range(it.at)?;
+        ensure(it.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
+        if are_placed { judge_placed(it.space, &it.key, view) } else { Ok(()) }
+    })
+}
+
+fn judge_other_repository(view: View<'_>) -> Result<(), Rejection> {
+    view.member()?;
+    ensure(matches!(view.from.role, Role::Repository(_)), Rejection::Sender)
+}
+
+/// Who has lost its disk asks for a part that there is.
+pub(super) fn judge_question(question: &OwnedQuestion, view: View<'_>) -> Result<(), Rejection> {
+    judge_other_repository(view)?;
+    ensure(question.from.part <= OwnedPosition::LAST_PART, Rejection::Range)
+}
+
+/// A page goes on behind where it begins.
+pub(super) fn judge_owned<V: Variant>(
+    page: &OwnedPage<V>,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    judge_other_repository(view)?;
+    page.newest.judge(view.catalog.repositories())?;
+    ensure(page.next.is_none_or(|it| it > page.question.from), Rejection::Range)?;
+    if page.owned.is_empty() { Ok(()) } else { judge_moved(&page.owned, false, view) }
+}
+
+/// Keys move, each once; what leaves has no value here, and goes to another one who takes part, and
+/// what arrives comes from one. Where a client says so, the votes show that it has said it to both.
+pub(super) fn judge_moves<V: Variant>(
+    prepare: &Prepare<V>,
+    view: View<'_>,
+) -> Result<(), Rejection> {
+    if prepare.leaving.is_empty() && prepare.arriving.is_empty() {
+        return Ok(());
+    }
+    ensure(view.sender.is_member() || view.settings.issuer.is_some(), Rejection::Unproven)?;
+    let mut places: Vec<u32> = prepare.leaving.iter().map(|it| it.place).collect();
+    places.extend(prepare.arriving.iter().map(|it| it.place));
+    let is_write = |place: &u32| (*place as usize) < prepare.writes.len();
+    ensure(places.iter().all(is_write), Rejection::Range)?;
+    let ascend = prepare.leaving.windows(2).all(|pair| pair[0].place < pair[1].place)
+        && prepare.arriving.windows(2).all(|pair| pair[0].place < pair[1].place);
+    places.sort_unstable();
+    ensure(ascend && places.windows(2).all(|pair| pair[0] < pair[1]), Rejection::Range)?;
+    let takes_part = |other: RepositoryId| {
+        view.repository() != Some(other) && prepare.participants.contains(&other)
+    };
+    let can_leave =
+        |it: &LeavingWrite| prepare.writes[it.place as usize].2.is_none() && takes_part(it.to);
+    let can_arrive =
+        |it: &ArrivingWrite| prepare.writes[it.place as usize].2.is_some() && takes_part(it.from);
+    ensure(prepare.leaving.iter().all(can_leave), Rejection::Range)?;
+    ensure(prepare.arriving.iter().all(can_arrive), Rejection::Range)
+}
