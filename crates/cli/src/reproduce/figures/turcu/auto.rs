@@ -1,9 +1,9 @@
 //! What the dissertation leaves as future work (chapter 12): the nesting model is chosen while the
 //! program runs.
 
-use super::base::{TURCU, all_three, be_patient};
+use super::base::{CALLS, LENGTH, READ_ONLY, TURCU, all_three, be_patient};
 use crate::reproduce::figure::{
-    ClaimTarget, Figure, Measure, PaperClaim, PlottedLine, Setting, claim, line,
+    Axis, ClaimTarget, Figure, Measure, PaperClaim, PlottedLine, Setting, claim, line,
 };
 use crate::reproduce::point::Quantity;
 
@@ -112,6 +112,37 @@ macro_rules! both {
     };
 }
 
+/// A panel along an axis, under both.
+macro_rules! panels {
+    (
+        $tfa:literal, $score:literal, $about:literal, $axis:expr, $xs:expr,
+        &[$($own:literal),*]
+    ) => {
+        [
+            Figure {
+                name: $tfa,
+                about: concat!("the nesting model is chosen: ", $about, ", TFA"),
+                parameters: &["buckets=11", "rule=random", "walks=0", $($own),*],
+                axis: $axis,
+                xs: $xs,
+                quick_xs: $xs,
+                lines: &all_models("tfa"),
+                ..PANEL
+            },
+            Figure {
+                name: $score,
+                about: concat!("the nesting model is chosen: ", $about, ", SCORe"),
+                parameters: &["buckets=11", "rule=random", "walks=0", $($own),*],
+                axis: $axis,
+                xs: $xs,
+                quick_xs: $xs,
+                lines: &all_models("score"),
+                ..PANEL
+            },
+        ]
+    };
+}
+
 const BANK: [Figure; 2] = both!(
     "nesting-auto-bank",
     "nesting-auto-bank-score",
@@ -162,6 +193,73 @@ const COUNTERS: [Figure; 2] = both!(
     &["length=28"]
 );
 
+/// The keys to choose from, half of which are there at first.
+const KEYS: Axis = Axis {
+    name: "keys",
+    set: |x, setting| {
+        setting.put("objects", x);
+        setting.put("initial", (x / 2.0).floor());
+    },
+    range: (2.0, 100_000.0),
+    logarithmic: true,
+};
+
+/// A hash table on four nodes, by what chapters 4 and 5 vary besides nodes. Runs are shorter than
+/// those by nodes, as there are four axes.
+const PANEL: Figure = Figure {
+    chosen: "Not in the dissertation. Four nodes with four clients each; each node chooses by \
+             itself; transactions take 28 ms besides, where that is no axis.",
+    workload: "hashtable",
+    nodes: 4,
+    seconds: (20.0, 10.0),
+    warm_up: (60.0, 40.0),
+    ..AUTO
+};
+const BY_CALLS: [Figure; 2] = panels!(
+    "nesting-auto-calls",
+    "nesting-auto-calls-score",
+    "a hash table by calls",
+    CALLS,
+    &[1.0, 2.0, 4.0, 8.0],
+    &["objects=100", "initial=50", "reads=50", "length=28"]
+);
+const BY_READS: [Figure; 2] = panels!(
+    "nesting-auto-reads",
+    "nesting-auto-reads-score",
+    "a hash table by readers",
+    READ_ONLY,
+    &[20.0, 50.0, 80.0],
+    &["objects=100", "initial=50", "calls=3", "length=28"]
+);
+const BY_LENGTH: [Figure; 2] = panels!(
+    "nesting-auto-length",
+    "nesting-auto-length-score",
+    "a hash table, longer and longer",
+    LENGTH,
+    &[10.0, 28.0, 100.0],
+    &["objects=100", "initial=50", "calls=3", "reads=50"]
+);
+const BY_KEYS: [Figure; 2] = panels!(
+    "nesting-auto-keys",
+    "nesting-auto-keys-score",
+    "a hash table by keys",
+    KEYS,
+    &[30.0, 100.0, 1000.0],
+    &["calls=4", "reads=20", "length=28"]
+);
+
 /// All of them.
-pub const FIGURES: &[&[Figure]] =
-    &[&BANK, &LOAN, &LIST, &SKIP_LIST, &TABLE, &TREE, &COUNTERS, &[PHASES, PHASES_SCORE]];
+pub const FIGURES: &[&[Figure]] = &[
+    &BANK,
+    &LOAN,
+    &LIST,
+    &SKIP_LIST,
+    &TABLE,
+    &TREE,
+    &COUNTERS,
+    &[PHASES, PHASES_SCORE],
+    &BY_CALLS,
+    &BY_READS,
+    &BY_LENGTH,
+    &BY_KEYS,
+];

@@ -20,7 +20,7 @@ const CHOSEN: &str = "12 nodes with four clients each; objects are few, as there
                       take 28 ms besides, as in chapter 5.";
 
 /// What most of them have in common.
-const CLOSED: Figure = Figure {
+pub(super) const CLOSED: Figure = Figure {
     chosen: CHOSEN,
     clients_a_node: 4,
     axis: READ_ONLY,
@@ -223,7 +223,7 @@ const BANK_BY_NODES: Figure = Figure {
     quick_xs: TURCU.quick_xs,
     ..CLOSED
 };
-const SKIP_LIST_BY_NODES: Figure = Figure {
+pub(super) const SKIP_LIST_BY_NODES: Figure = Figure {
     name: "turcu-4.10-skiplist",
     about: "N-TFA, figure 4.10: a skip list on more and more nodes",
     chosen: "Four clients a node, 100 keys, two calls; 28 ms besides.",
@@ -286,7 +286,7 @@ const NUMBERS: [f64; SUMMED_UP.len()] = {
 const QUICK: usize = 14;
 
 /// What is said of a workload.
-const fn of(
+pub(super) const fn of(
     what: &'static str,
     measure: SummaryMeasure,
     paper: Option<f64>,

@@ -144,6 +144,14 @@ pub const FIGURES: &[Figure] = &[
         ..OPEN
     },
     Figure {
+        name: "turcu-5.4-half",
+        about: "TFA-ON, figure 5.4: the same, 50 % read-only",
+        workload: "skiplist",
+        parameters: sets!("objects=100", "initial=50", "calls=4", "reads=50"),
+        claims: &[best_of_open(None, 1.0)],
+        ..OPEN
+    },
+    Figure {
         name: "turcu-5.4-calls",
         about: "TFA-ON, figure 5.4: the same on 12 nodes, by calls",
         workload: "skiplist",
