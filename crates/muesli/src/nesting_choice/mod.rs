@@ -11,18 +11,23 @@
 //!
 //! (A dissertation on nested transactions, Turcu 2015, chapter 12, leaves it as future work.)
 
+mod observation;
 mod policy;
 mod running;
 mod took;
+mod tried;
 mod watch;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+pub use observation::NestingObservation;
 pub use policy::ComparisonCause;
-use policy::{ChoicePolicy, Decided, Tried};
-pub(crate) use running::Choosing;
+use policy::{ChoicePolicy, Decided};
+pub(crate) use running::{Choosing, PartRun};
+pub use tried::LeftOut;
+use tried::Tried;
 
 /// How the parts of a transaction are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -55,9 +60,16 @@ const DECISIONS_KEPT: usize = 32;
 /// or up to four times as long, until one is faster than the others and that is no chance, or 200
 /// transactions have committed with each. The one with which they take the least time is kept for
 /// 32 times as long as that was tried, up to 512 times where later comparisons say the same; all
-/// are tried again when the time has changed by 30 %. So the warm-up is some 700 transactions at
-/// most, often a hundred, and comparisons are 3 % of all later ones. Processes whose clocks began
-/// at the same time, and whose transactions take about as long, try the same at the same time.
+/// are tried again when the time has changed by 30 %, or when attempts end otherwise: a fifth more
+/// or fewer of them within a part, after one, or by a lock that was refused. So the warm-up is some
+/// 700 transactions at most, often a hundred, and comparisons are 3 % of all later ones.
+///
+/// A model goes early that has [nothing to save](LeftOut::SavesNothing) by what is
+/// [observed](NestingObservation): closed children, where hardly any attempt ends within a part;
+/// open ones, where hardly any ends after a part, or fewer than they cost.
+///
+/// Processes whose clocks began at the same time, and whose transactions take about as long, try
+/// the same at the same time.
 ///
 /// ```
 /// use muesli::nesting_choice::NestingChoice;
@@ -114,6 +126,10 @@ pub struct TriedModel {
     pub committed: u64,
     /// How many attempts these took together.
     pub attempts: u64,
+    /// What was observed of them besides.
+    pub observed: NestingObservation,
+    /// Why it was tried no more before the comparison ended; `None`: it was tried to the end.
+    pub left_out: Option<LeftOut>,
 }
 
 impl TriedModel {
@@ -123,6 +139,8 @@ impl TriedModel {
             took: Duration::from_nanos(tried.took.mean() as u64),
             committed: tried.took.committed,
             attempts: tried.took.attempts,
+            observed: tried.took.seen,
+            left_out: tried.left_out,
         }
     }
 }
@@ -143,16 +161,33 @@ impl fmt::Display for ChoiceDecision {
         let why = match self.cause {
             ComparisonCause::First => "first comparison",
             ComparisonCause::Change => "comparison after a change",
+            ComparisonCause::Observed => "comparison as attempts ended otherwise",
             ComparisonCause::Due => "comparison that was due",
         };
         write!(out, "{} after {} transactions ({why}: ", self.model, self.begun)?;
         for (at, tried) in self.tried.iter().enumerate() {
-            let (micros, attempts) = (tried.took.as_secs_f64() * 1e6, tried.attempts as f64);
-            let attempts = attempts / tried.committed.max(1) as f64;
-            let comma = if at > 0 { ", " } else { "" };
-            write!(out, "{comma}{} {micros:.0} µs in {attempts:.2} attempts", tried.model)?;
+            let comma = if at > 0 { "; " } else { "" };
+            write!(out, "{comma}{tried}")?;
         }
         out.write_str(")")
+    }
+}
+
+impl fmt::Display for TriedModel {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.attempts == 0 {
+            write!(out, "{} not tried", self.model)?;
+        } else {
+            let (micros, attempts) = (self.took.as_secs_f64() * 1e6, self.attempts as f64);
+            let attempts = attempts / self.committed.max(1) as f64;
+            write!(out, "{} {micros:.0} µs in {attempts:.2} attempts", self.model)?;
+            write!(out, "{}", self.observed.of_commits(self.committed))?;
+        }
+        match self.left_out {
+            Some(LeftOut::Slower) => out.write_str(", slower"),
+            Some(LeftOut::SavesNothing) => out.write_str(", has nothing to save"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -22,13 +22,20 @@
 //! Open children must gain a tenth. Their locks are in the way of other places, and other nodes,
 //! that have chosen otherwise and must look at them; what these lose is in nobody's slots.
 //!
-//! What is chosen depends on when transactions begin and end: nothing is drawn.
+//! What is observed besides, where attempts end and what children cost, says with which models it
+//! is worth the while: one that could save nothing is not tried, or goes after its first slots
+//! where it is not faster (see [`tried`](super::tried)); and where attempts end otherwise than
+//! before, models are compared anew although the time is the same.
+//!
+//! What is chosen depends on when transactions begin and end, and where: nothing is drawn.
 
 use muesli_core::Nanos;
 
 use super::NestingModel;
+use super::observation::NestingObservation;
 use super::took::{TimeSlot, Took};
-use super::watch::ChangeWatch;
+use super::tried::{self, LeftOut, Tried, WORTH_LOCKS};
+use super::watch::{ChangeWatch, SlotChange};
 
 /// So many transactions are not compared: what they find is not warm yet.
 const WARM_UP: u64 = 8;
@@ -45,7 +52,6 @@ const ENOUGH: u64 = 200;
 /// A model goes that is slower than the fastest one by more than this, and no chance; open children
 /// must gain more.
 const CLOSE: f64 = 0.03;
-const WORTH_LOCKS: f64 = 0.1;
 /// A choice is kept for so many times the length of its comparison, at first and at most.
 const KEEP: std::ops::RangeInclusive<u64> = 32..=512;
 /// It ends at a multiple of so many slots, on all nodes alike.
@@ -63,41 +69,10 @@ pub enum ComparisonCause {
     First,
     /// Transactions took another time than before.
     Change,
+    /// Attempts of them end elsewhere, or more or fewer of them, than before.
+    Observed,
     /// It was due.
     Due,
-}
-
-/// A model in a comparison.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Tried {
-    pub model: NestingModel,
-    pub took: Took,
-    watch: ChangeWatch,
-    /// It is slower than another one.
-    is_out: bool,
-}
-
-/// The one with which transactions take the least time.
-fn fastest<'a>(tried: impl Iterator<Item = &'a Tried>) -> Tried {
-    let least = tried.min_by(|a, b| a.took.mean().total_cmp(&b.took.mean()));
-    *least.expect("one stays")
-}
-
-impl Tried {
-    fn new(model: NestingModel) -> Tried {
-        Tried { model, took: Took::default(), watch: ChangeWatch::default(), is_out: false }
-    }
-
-    /// Whether it has no locks and the fastest one has: those of open children are in the way of
-    /// places that have chosen otherwise, and the time of who has them does not tell of it.
-    fn is_less_in_the_way_than(&self, fastest: &Tried) -> bool {
-        fastest.model == NestingModel::Open && self.model != NestingModel::Open
-    }
-
-    /// Whether it may be chosen in place of the fastest one, whose locks are not worth it.
-    fn may_replace(&self, fastest: &Tried) -> bool {
-        self.is_less_in_the_way_than(fastest) && self.took.may_be_within(&fastest.took, WORTH_LOCKS)
-    }
 }
 
 #[derive(Debug)]
@@ -107,7 +82,7 @@ enum ChoicePhase {
     /// The models have their slots in turn.
     Comparing { cause: ComparisonCause, slots: u64 },
     /// A model is kept until then; a change is looked for from this moment on.
-    Kept { until: u64, looks_from: u64, watch: ChangeWatch },
+    Kept { until: u64, looks_from: u64, watch: ChangeWatch, all: Took },
 }
 
 /// A decision, with what it was made from.
@@ -193,6 +168,11 @@ impl ChoicePolicy {
     pub fn attempt(&mut self, now: Nanos) -> NestingModel {
         self.pass(now.0);
         self.slot.attempts += 1;
+        self.current()
+    }
+
+    /// As what attempts are run that begin now.
+    fn current(&self) -> NestingModel {
         match self.phase {
             ChoicePhase::Comparing { .. } => self.model_of_slot(),
             ChoicePhase::WarmUp | ChoicePhase::Kept { .. } => self.model,
@@ -209,17 +189,25 @@ impl ChoicePolicy {
             && self.slot.committed >= WARM_UP
         {
             self.length = slot_length(self.slot.busy / self.slot.attempts.max(1));
-            self.try_all(ComparisonCause::First);
+            self.try_all(ComparisonCause::First, None);
         }
+    }
+
+    /// What was observed of an attempt that was run as this model and has just ended.
+    pub fn observe(&mut self, now: Nanos, model: NestingModel, seen: &NestingObservation) {
+        self.pass(now.0);
+        if model == self.current() {
+            self.slot.seen.add(seen);
+        } // Else it began in a slot of another one.
     }
 
     /// Whose slot it is.
     fn model_of_slot(&self) -> NestingModel {
         let place = (self.at / self.length) as usize % self.tried.len();
-        let staying = self.tried.iter().filter(|it| !it.is_out);
+        let staying = self.tried.iter().filter(|it| it.left_out.is_none());
         let best = staying.min_by(|a, b| a.took.mean().total_cmp(&b.took.mean()));
         match &self.tried[place] {
-            tried if tried.is_out => best.map_or(self.model, |it| it.model),
+            tried if tried.left_out.is_some() => best.map_or(self.model, |it| it.model),
             tried => tried.model,
         }
     }
@@ -263,55 +251,83 @@ impl ChoicePolicy {
             ChoicePhase::Comparing { slots, .. } => {
                 *slots += 1;
                 let tried = &mut self.tried[place];
-                if !tried.is_out {
+                if tried.left_out.is_none() {
                     tried.took.add(&slot);
-                    if tried.watch.add(&slot) {
-                        return self.try_all(ComparisonCause::Change);
+                    if tried.watch.add(&slot) == Some(SlotChange::Time) {
+                        return self.try_all(ComparisonCause::Change, None);
                     }
                 }
-                if place + 1 == self.tried.len() {
+                if slots.is_multiple_of(self.tried.len() as u64) {
                     self.judge();
                 }
             }
-            ChoicePhase::Kept { until, looks_from, watch } => {
+            ChoicePhase::Kept { until, looks_from, watch, all } => {
+                all.add(&slot);
+                let (all, looks) = (*all, self.at >= *looks_from);
                 if self.at >= *until {
-                    self.try_all(ComparisonCause::Due);
-                } else if watch.add(&slot) && self.at >= *looks_from {
-                    self.try_all(ComparisonCause::Change);
+                    return self.try_all(ComparisonCause::Due, Some(all));
+                }
+                match watch.add(&slot).filter(|_| looks) {
+                    Some(SlotChange::Time) => self.try_all(ComparisonCause::Change, None),
+                    Some(SlotChange::Observed) => self.try_all(ComparisonCause::Observed, None),
+                    None => {}
                 }
             }
         }
     }
 
     fn assert_invariants(&self) {
-        assert!(self.tried.iter().any(|it| !it.is_out), "one is the best: {self:?}");
+        assert!(self.tried.iter().any(|it| it.left_out.is_none()), "one is the best: {self:?}");
         assert!(self.tried.iter().any(|it| it.model == self.model), "what is chosen: {self:?}");
         let is_warm = !matches!(self.phase, ChoicePhase::WarmUp);
         assert_eq!(is_warm, self.length.is_power_of_two(), "slots have a length: {self:?}");
     }
 
-    fn try_all(&mut self, cause: ComparisonCause) {
+    /// All are compared, but for closed children where flat transactions were `kept` of which
+    /// none would be saved by them. (Open ones also end waits for locks, which is not observed.)
+    fn try_all(&mut self, cause: ComparisonCause, kept: Option<Took>) {
+        let flat = kept.filter(|_| self.model == NestingModel::Flat);
         for tried in &mut self.tried {
             *tried = Tried::new(tried.model);
+            let is_closed = tried.model == NestingModel::Closed;
+            if is_closed && flat.is_some_and(|flat| tried.cannot_gain_over(&flat)) {
+                tried.left_out = Some(LeftOut::SavesNothing);
+            }
         }
         (self.phase, self.slot) = (ChoicePhase::Comparing { cause, slots: 0 }, TimeSlot::default());
         self.assert_invariants();
     }
 
+    /// Models that could gain too little over the simplest one go where they do not gain more.
+    fn leave_out_what_saves_nothing(&mut self) {
+        let simplest = self.tried[0];
+        if simplest.left_out.is_some() {
+            return;
+        }
+        for tried in self.tried.iter_mut().filter(|it| it.left_out.is_none()) {
+            let gains = tried.gains_over(&simplest.took);
+            if tried.took.slots() > 0 && !gains && tried.cannot_gain_over(&simplest.took) {
+                tried.left_out = Some(LeftOut::SavesNothing);
+            }
+        }
+    }
+
     /// All had their turns in a comparison.
     fn judge(&mut self) {
         let ChoicePhase::Comparing { cause, slots, .. } = self.phase else { return };
-        let staying = || self.tried.iter().filter(|it| !it.is_out);
+        self.leave_out_what_saves_nothing();
+        let staying = || self.tried.iter().filter(|it| it.left_out.is_none());
         let least = staying().map(|it| it.took.slots()).min().unwrap_or(0);
-        if least < ROUNDS {
+        if least == 0 || (least < ROUNDS && staying().count() > 1) {
             return;
         }
-        let fastest = fastest(staying());
-        for tried in &mut self.tried {
+        let fastest = tried::fastest(staying());
+        for tried in self.tried.iter_mut().filter(|it| it.left_out.is_none()) {
             let share = if tried.is_less_in_the_way_than(&fastest) { WORTH_LOCKS } else { CLOSE };
-            tried.is_out |= tried.took.is_slower_than(&fastest.took, share);
+            let is_slower = tried.took.is_slower_than(&fastest.took, share);
+            tried.left_out = is_slower.then_some(LeftOut::Slower);
         }
-        let left: Vec<&Tried> = self.tried.iter().filter(|it| !it.is_out).collect();
+        let left: Vec<&Tried> = self.tried.iter().filter(|it| it.left_out.is_none()).collect();
         let is_enough = left.iter().all(|it| it.took.committed >= ENOUGH);
         if left.len() > 1 && !is_enough {
             // Attempts may take another time than those by which the slots got their length.
@@ -323,7 +339,7 @@ impl ChoicePolicy {
             left.iter().copied().filter(|it| it.may_replace(&fastest)).collect();
         let (best, left) = match lockless.is_empty() {
             true => (fastest, left),
-            false => (self::fastest(lockless.iter().copied()), lockless),
+            false => (tried::fastest(lockless.iter().copied()), lockless),
         };
         let close: Vec<NestingModel> =
             left.iter().filter(|it| it.took.is_close_to(&best.took)).map(|it| it.model).collect();
@@ -332,16 +348,20 @@ impl ChoicePolicy {
         let (is_same, first) = (model == self.model, (*KEEP.start(), *REST.start()));
         (self.keep, self.rest) = match cause {
             ComparisonCause::Due if is_same => ((2 * self.keep).min(*KEEP.end()), self.rest),
-            ComparisonCause::Change if is_same => (first.0, (2 * self.rest).min(*REST.end())),
+            ComparisonCause::Change | ComparisonCause::Observed if is_same => {
+                (first.0, (2 * self.rest).min(*REST.end()))
+            }
             _ => first,
         };
         self.model = model;
+        let is_simplest = model == self.tried[0].model;
         let unit = KEEP_SLOTS * self.length;
         let kept = self.at + slots * self.length * self.keep;
         self.phase = ChoicePhase::Kept {
             until: kept.div_ceil(unit) * unit,
             looks_from: self.at + slots * self.length * self.rest,
-            watch: ChangeWatch::default(),
+            watch: ChangeWatch::of(is_simplest),
+            all: Took::default(),
         };
         let (tried, begun) = (self.tried.clone(), self.begun);
         self.decided = Some(Decided { cause, model, tried, begun });

@@ -1,10 +1,12 @@
 //! A transaction whose nesting model is chosen, from its beginning to its end.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use muesli_core::{Nanos, client};
 
+use super::observation::{AttemptSeen, NestingObservation};
 use super::policy::ChoicePolicy;
 use super::{ChoiceDecision, ChoiceState, DECISIONS_KEPT, NestingChoice, NestingModel};
 use crate::error::Error;
@@ -26,6 +28,13 @@ impl ChoiceState {
         let model = self.policy.as_mut()?.attempt(now);
         self.note_decision();
         Some(model)
+    }
+
+    fn observe(&mut self, now: Nanos, model: NestingModel, seen: &NestingObservation) {
+        if let Some(policy) = &mut self.policy {
+            policy.observe(now, model, seen);
+        }
+        self.note_decision();
     }
 
     fn ended(&mut self, now: Option<Nanos>, is_committed: bool) {
@@ -57,6 +66,57 @@ pub(crate) struct Choosing {
     model: AtomicU8,
     /// It is not known any more that it runs.
     is_over: AtomicBool,
+    attempt: Mutex<RunningAttempt>,
+}
+
+/// An attempt that runs.
+#[derive(Debug)]
+struct RunningAttempt {
+    begun: Nanos,
+    seen: AttemptSeen,
+}
+
+/// A part of a transaction whose model is chosen, as child or not, from its beginning to its end.
+pub(crate) struct PartRun {
+    choosing: Arc<Choosing>,
+    level: u32,
+    is_open: bool,
+}
+
+impl PartRun {
+    /// It ended well.
+    pub fn ended_well(&self) {
+        self.choosing.attempt().seen.part_ended_well();
+    }
+
+    /// The whole attempt is in vain, as is found within it.
+    pub fn conflict(&self) {
+        self.choosing.attempt().seen.conflict_in_part(self.level);
+    }
+
+    /// It alone is undone, and run again.
+    pub fn undone_alone(&self) {
+        self.choosing.attempt().seen.undone_alone(self.level);
+    }
+
+    /// Asks the database for what children need besides their bodies, and counts how long it took.
+    pub async fn sub_commit<T>(part: Option<&PartRun>, asked: impl Future<Output = T>) -> T {
+        let Some(PartRun { choosing, .. }) = part else { return asked.await };
+        let begun = choosing.now();
+        let answer = asked.await;
+        if let (Some(begun), Some(now)) = (begun, choosing.now()) {
+            choosing.sub_commits(Duration::from_nanos(now.0.saturating_sub(begun.0)));
+        }
+        answer
+    }
+}
+
+impl Drop for PartRun {
+    fn drop(&mut self) {
+        if !self.is_open {
+            self.choosing.attempt().seen.part_is_over();
+        }
+    }
 }
 
 const MODELS: [NestingModel; 3] = [NestingModel::Flat, NestingModel::Closed, NestingModel::Open];
@@ -76,18 +136,65 @@ impl Choosing {
         let now = client::with(database, |engine| engine.now()).ok_or(Error::Closed)?;
         let model = AtomicU8::new(choice.state().begin(models, now) as u8);
         let (choice, is_over) = (choice.clone(), AtomicBool::new(false));
-        Ok(Some(Arc::new(Choosing { choice, database, model, is_over })))
+        let attempt = Mutex::new(RunningAttempt { begun: now, seen: AttemptSeen::default() });
+        Ok(Some(Arc::new(Choosing { choice, database, model, is_over, attempt })))
     }
 
-    /// Another attempt of it begins, which may be run as another one than those before.
+    fn attempt(&self) -> MutexGuard<'_, RunningAttempt> {
+        self.attempt.lock().unwrap_or_else(|broken| broken.into_inner())
+    }
+
+    fn now(&self) -> Option<Nanos> {
+        client::with(self.database, |engine| engine.now())
+    }
+
+    /// A part of the transaction begins, or a closed child, if its model is chosen.
+    pub fn part(choosing: Option<&Arc<Choosing>>) -> Option<PartRun> {
+        let choosing = choosing?.clone();
+        let level = choosing.attempt().seen.part_begins();
+        Some(PartRun { choosing, level, is_open: false })
+    }
+
+    /// The same of an open child.
+    pub fn open_child(choosing: Option<&Arc<Choosing>>) -> Option<PartRun> {
+        let choosing = choosing?.clone();
+        let level = choosing.attempt().seen.open_child_begins();
+        Some(PartRun { choosing, level, is_open: true })
+    }
+
+    /// An abstract lock was refused, which ends the attempt or that of an open child.
+    pub fn refused(&self) {
+        self.attempt().seen.refused();
+    }
+
+    /// Children took so long besides their bodies.
+    pub fn sub_commits(&self, took: Duration) {
+        self.attempt().seen.sub_commits(took);
+    }
+
+    /// An attempt is over: what was observed of it.
+    fn end_attempt(&self, now: Nanos, is_lost: bool) {
+        let observed = {
+            let mut attempt = self.attempt();
+            let took = Duration::from_nanos(now.0.saturating_sub(attempt.begun.0));
+            attempt.begun = now;
+            attempt.seen.end(is_lost.then_some(took))
+        };
+        self.choice.state().observe(now, self.model(), &observed);
+    }
+
+    /// Its attempt was in vain, and another one begins, which may be run as another one than those
+    /// before.
     ///
     /// # Errors
     /// [`Error::Closed`].
     pub fn begin_attempt(&self) -> Result<(), Error> {
-        let now = client::with(self.database, |engine| engine.now()).ok_or(Error::Closed)?;
-        if !self.is_over.load(Ordering::Relaxed)
-            && let Some(model) = self.choice.state().attempt(now)
-        {
+        let now = self.now().ok_or(Error::Closed)?;
+        if self.is_over.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        self.end_attempt(now, true);
+        if let Some(model) = self.choice.state().attempt(now) {
             self.model.store(model as u8, Ordering::Relaxed);
         }
         Ok(())
@@ -100,6 +207,9 @@ impl Choosing {
 
     /// It committed.
     pub fn committed(&self) {
+        if let Some(now) = self.now().filter(|_| !self.is_over.load(Ordering::Relaxed)) {
+            self.end_attempt(now, false);
+        }
         self.end(true);
     }
 
@@ -112,8 +222,7 @@ impl Choosing {
         if self.is_over.swap(true, Ordering::Relaxed) {
             return;
         }
-        let now = client::with(self.database, |engine| engine.now());
-        self.choice.state().ended(now, is_committed);
+        self.choice.state().ended(self.now(), is_committed);
     }
 
     /// A child was to be undone alone that is none: from now on all are children.

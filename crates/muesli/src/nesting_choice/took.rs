@@ -3,6 +3,8 @@
 //! By Little's law that is the time that transactions ran, all together, over how many committed.
 //! How sure it is comes from how much the numbers of commits differ from slot to slot.
 
+use super::observation::NestingObservation;
+
 /// A model goes that is slower by more than so many standard errors. (One that goes by chance is
 /// hardly better than those that stay.)
 const ERRORS: f64 = 2.5;
@@ -23,6 +25,8 @@ pub(super) struct Took {
     busy: u64,
     pub committed: u64,
     pub attempts: u64,
+    /// What else was seen of them.
+    pub seen: NestingObservation,
     /// The sum of squares of how many committed, each over the time that transactions ran.
     squares: f64,
 }
@@ -34,6 +38,7 @@ impl Took {
             self.busy += slot.busy;
             self.committed += slot.committed;
             self.attempts += slot.attempts;
+            self.seen.add(&slot.seen);
             self.squares += (slot.committed * slot.committed) as f64 / slot.busy as f64;
         }
     }
@@ -51,6 +56,11 @@ impl Took {
     /// How long an attempt takes, with the pause before it, in nanoseconds.
     pub fn attempt(&self) -> u64 {
         self.busy / self.attempts.max(1)
+    }
+
+    /// Nanoseconds that transactions ran, all together.
+    pub fn busy(&self) -> u64 {
+        self.busy
     }
 
     /// Of how many slots.
@@ -91,6 +101,21 @@ impl Took {
         self.slower_by(other).abs() > (1.0 + share).ln() && self.commits_off(other) > ERRORS
     }
 
+    /// Whether another share of attempts ended within parts, after parts, or by a lock that was
+    /// refused, by so much, and that is no chance; or a larger one, if only that is asked.
+    pub fn ends_otherwise_than(&self, other: &Took, share: f64, only_more: bool) -> bool {
+        let ends = |it: &Took| [it.seen.within_parts(), it.seen.after_part, it.seen.refused];
+        let (mine, others) = (self.attempts.max(1) as f64, other.attempts.max(1) as f64);
+        let dispersion = self.dispersion().max(other.dispersion());
+        ends(self).into_iter().zip(ends(other)).any(|(own, before)| {
+            let apart = own as f64 / mine - before as f64 / others;
+            let all = (own + before) as f64 / (mine + others);
+            let error = (dispersion * all * (1.0 / mine + 1.0 / others)).sqrt();
+            let is_asked = apart > 0.0 || !only_more;
+            is_asked && apart.abs() > share && apart.abs() > ERRORS * error
+        })
+    }
+
     /// Whether it is slower by more than this share, and that is no chance.
     pub fn is_slower_than(&self, best: &Took, share: f64) -> bool {
         self.slower_by(best) > 0.0 && self.differs_from(best, share)
@@ -117,6 +142,8 @@ pub(super) struct TimeSlot {
     pub committed: u64,
     /// How many attempts began.
     pub attempts: u64,
+    /// What else was seen of those that ended.
+    pub seen: NestingObservation,
 }
 
 #[cfg(test)]
@@ -127,7 +154,7 @@ mod tests {
         let mut took = Took::default();
         for slot in 0..slots {
             let committed = committed[slot as usize % committed.len()];
-            took.add(&TimeSlot { busy, committed, attempts: 2 * committed });
+            took.add(&TimeSlot { busy, committed, attempts: 2 * committed, ..TimeSlot::default() });
         }
         took
     }
@@ -144,6 +171,22 @@ mod tests {
     fn a_model_with_which_nothing_commits_is_slower() {
         assert!(took(2, 1_000, &[0]).is_slower_than(&took(2, 1_000, &[12]), 0.03));
         assert!(!took(2, 1_000, &[0]).is_slower_than(&took(2, 1_000, &[1]), 0.03));
+    }
+
+    #[test]
+    fn attempts_that_end_elsewhere_are_told_from_chance() {
+        let ending = |after_part| {
+            let seen = NestingObservation { after_part, ..NestingObservation::default() };
+            let slot = TimeSlot { busy: 1_000, committed: 20, attempts: 40, seen };
+            let mut took = Took::default();
+            (0..4).for_each(|_| took.add(&slot));
+            took
+        };
+        assert!(ending(20).ends_otherwise_than(&ending(2), 0.2, true));
+        assert!(ending(2).ends_otherwise_than(&ending(20), 0.2, false));
+        assert!(!ending(2).ends_otherwise_than(&ending(20), 0.2, true));
+        assert!(!ending(20).ends_otherwise_than(&ending(16), 0.2, false));
+        assert!(!ending(0).ends_otherwise_than(&ending(0), 0.2, false));
     }
 
     #[test]

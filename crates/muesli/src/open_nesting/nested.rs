@@ -16,7 +16,7 @@ use super::scope::{InFlight, NestingScope};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::error::Error;
-use crate::nesting_choice::NestingModel;
+use crate::nesting_choice::{Choosing, NestingModel};
 use crate::transaction::tx::Tx;
 
 impl OpenTx {
@@ -49,23 +49,35 @@ impl OpenTx {
             return self.run_inline(&how, &body).await;
         }
         self.undo_parts().await?;
+        let part = Choosing::open_child(self.choosing.as_ref());
         let timeout = Timeout::new(layer.db.inner.database, layer.db.timeout);
         let mut made = Attempts::default();
         loop {
             scope.check()?;
             let (attempt, begun) = (ChildAttempt::new(self)?, layer.now()?);
             let stopped = match attempt.run(&how, &body, made.next(&timeout)).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    part.inspect(|it| it.ended_well());
+                    return Ok(answer);
+                }
                 Err(stopped) => stopped,
             };
             attempt.undo(&stopped).await?;
-            if attempt.is_refused(layer).await? {
+            if attempt.own.refused().is_some() {
+                self.choosing.as_ref().inspect(|it| it.refused());
+            }
+            let is_refused = attempt.is_refused(layer).await;
+            if is_refused.is_err() {
+                part.as_ref().inspect(|it| it.conflict());
+            }
+            if is_refused? {
                 made.forget_losses();
                 layer.db.pause(made.count()).await?;
                 timeout.check()?;
             } else {
                 layer.db.after_stop(stopped, &mut made, &timeout).await?;
             }
+            part.as_ref().inspect(|it| it.undone_alone());
             scope.took(NestingPhase::Lost, begun, layer.now()?);
         }
     }

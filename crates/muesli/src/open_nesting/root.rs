@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 
 use muesli_core::{Abort, LevelRole, client};
 
@@ -92,6 +93,7 @@ impl Db {
             };
             attempt.scope.level.fault().map_or(Ok(()), Err)?;
             if let Some((holder, _)) = attempt.scope.refused() {
+                choosing.inspect(|it| it.refused());
                 // Where it cannot be finished it is in the way of the next attempt as well.
                 let _ = layer.meet(holder).await;
             }
@@ -174,7 +176,11 @@ impl<'a> RootAttempt<'a> {
             let over = self.layer.now()?;
             self.scope.took(NestingPhase::Ending, ending, over);
             let all = over.0.saturating_sub(begun.0);
-            self.layer.nesting.counters.count_attempt(ran.is_ok(), all, self.scope.phases());
+            let phases = self.scope.phases();
+            self.layer.nesting.counters.count_attempt(ran.is_ok(), all, phases);
+            let ends =
+                phases[NestingPhase::Commit as usize] + phases[NestingPhase::Ending as usize];
+            options.choosing.inspect(|it| it.sub_commits(Duration::from_nanos(ends)));
         }
         self.ended.set(true);
         match (ran, finished) {

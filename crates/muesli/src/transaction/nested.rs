@@ -8,7 +8,7 @@ use muesli_core::{Abort, Answer, Failure, Nesting, Operation, Txn};
 
 use crate::database::handle::Job;
 use crate::error::Error;
-use crate::nesting_choice::NestingModel;
+use crate::nesting_choice::{Choosing, NestingModel, PartRun};
 use crate::transaction::tx::Tx;
 
 /// A level of a transaction, as its coordinator is told of it.
@@ -83,7 +83,9 @@ impl Tx {
             return self.run_part(made, body).await.map(Some);
         }
         let begins = self.next_place();
-        let mut open = OpenChild::begin(self).await?;
+        let part = Choosing::part(self.choosing.as_ref());
+        let part = part.as_ref();
+        let mut open = PartRun::sub_commit(part, OpenChild::begin(self)).await?;
         let mut undone = 0;
         loop {
             let child = made(self.child());
@@ -93,19 +95,26 @@ impl Tx {
             let ended = match (child.conflict(), &ran) {
                 _ if waits => open.give_up().await,
                 (Some(conflict), _) => Err(conflict),
-                (None, Ok(_)) => open.merge().await,
+                (None, Ok(_)) => PartRun::sub_commit(part, open.merge()).await,
                 (None, Err(_)) => open.give_up().await,
             };
             match ended {
                 Ok(()) if waits => return Ok(None),
                 Ok(()) => {
+                    part.filter(|_| ran.is_ok()).inspect(|it| it.ended_well());
                     if let (Ok(_), Some(objects)) = (&ran, child.objects.get()) {
                         objects.merge_into(&self.objects);
                     }
                     return ran.map(Some);
                 }
-                Err(Error::PartialAbort { level }) if level == child.level => {}
-                Err(outer) => return Err(open.pass_on(outer).into()),
+                Err(Error::PartialAbort { level }) if level == child.level => {
+                    part.inspect(|it| it.undone_alone());
+                }
+                Err(outer) => {
+                    let is_whole = matches!(outer, Error::Conflict { .. });
+                    part.filter(|_| is_whole).inspect(|it| it.conflict());
+                    return Err(open.pass_on(outer).into());
+                }
             }
             undone += 1;
             if undone > self.retry.child_retries {
@@ -124,12 +133,18 @@ impl Tx {
         E: From<Error> + 'static,
     {
         let open = OpenPart::begin(self)?;
+        let run = Choosing::part(self.choosing.as_ref());
         let part = made(self.part());
         let ran = body(&part).await;
         let part = part.borrow();
         match (part.conflict(), ran) {
-            (Some(conflict), _) => Err(open.pass_on(conflict).into()),
+            (Some(conflict), _) => {
+                let is_whole = matches!(conflict, Error::Conflict { .. });
+                run.filter(|_| is_whole).inspect(PartRun::conflict);
+                Err(open.pass_on(conflict).into())
+            }
             (None, Ok(answer)) => {
+                run.inspect(PartRun::ended_well);
                 part.check_parts().map_err(|error| self.failed(error))?;
                 if let Some(objects) = part.objects.get() {
                     objects.merge_into(&self.objects);
