@@ -229,8 +229,8 @@ fn closed_children_are_not_tried_again_where_flat_transactions_never_ended_in_a_
     assert!(due.tried[2].took.attempts > 0, "locks may be waited for");
     clients.sees = contended;
     let all = |decided: &Decided| decided.tried.iter().all(|it| it.took.attempts > 0);
-    let later = (0..10).find_map(|_| clients.decides(100_000, took()).filter(all));
-    assert!(later.is_some(), "attempts end in parts now");
+    let compared = (0..10).find_map(|_| clients.decides(100_000, took()).filter(all));
+    assert!(compared.is_some(), "attempts end in parts now");
 }
 
 #[test]
