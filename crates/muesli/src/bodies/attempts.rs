@@ -16,6 +16,7 @@ use crate::recording::Recording;
 use crate::time::nanos;
 use crate::transaction::commit::Fate;
 use crate::transaction::open::RollbackOnDrop;
+use crate::transaction::retrying::ReadChange;
 use crate::transaction::tx::Tx;
 
 /// Who is told of a change at once pauses as after so many conflicts.
@@ -216,15 +217,26 @@ impl Db {
 
     /// Waits until something that a transaction has read has changed, or for a while where that
     /// cannot be known: a change that is told of at once may be none.
-    async fn wait_for_change(&self, tx: &Tx, timeout: &Timeout) -> Result<(), Error> {
-        let asked = tx.here(|engine| engine.now())?;
-        let change = pin!(tx.wait_for_change());
-        let is_known = WithTimeout::new(change, timeout).await?;
-        let waited = tx.here(|engine| engine.now())?.0.saturating_sub(asked.0);
-        match is_known {
-            true if waited >= nanos(self.inner.retry.pause).0 => Ok(()),
-            true => self.pause(SOON_ATTEMPTS).await,
-            false => self.sleep(self.inner.retry.pause_max).await,
+    pub(crate) async fn wait_for_change(&self, tx: &Tx, timeout: &Timeout) -> Result<(), Error> {
+        match tx.watch_reads()? {
+            Some(mut change) => self.until_changed(&mut change, timeout).await,
+            None => self.sleep(self.inner.retry.pause_max).await,
+        }
+    }
+
+    /// Waits for a change, and a little longer where it is told of at once.
+    pub(crate) async fn until_changed(
+        &self,
+        change: &mut ReadChange,
+        timeout: &Timeout,
+    ) -> Result<(), Error> {
+        let now = || client::with(self.inner.database, |engine| engine.now()).ok_or(Error::Closed);
+        let asked = now()?;
+        WithTimeout::new(pin!(change.wait()), timeout).await?;
+        let waited = now()?.0.saturating_sub(asked.0);
+        match waited >= nanos(self.inner.retry.pause).0 {
+            true => Ok(()),
+            false => self.pause(SOON_ATTEMPTS).await,
         }
     }
 
@@ -302,6 +314,11 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
+    /// Of a layer that waits itself where its body asks for a [`retry`](Tx::retry).
+    pub fn that_wait() -> Attempts {
+        Attempts { watches: true, ..Attempts::default() }
+    }
+
     /// How the next one is made.
     pub fn next<'a>(&mut self, timeout: &'a Timeout) -> AttemptOptions<'a> {
         self.count += 1;

@@ -8,17 +8,31 @@ use super::rows::{HandlerCall, HeldLock};
 use crate::error::Error;
 use crate::transaction::tx::Tx;
 
-/// How an open child is run: the locks that are taken when it commits, and what is to be done when
-/// the transaction that it is of ends. Locks and handlers that depend on what the child finds are
-/// given to [`OpenTx`](super::OpenTx) in its body.
+/// The abstract lock that an open child begins with: `()` for none, or its name and its mode.
+#[derive(Debug)]
+pub struct OpenLock(Option<(Vec<u8>, LockMode)>);
+
+impl From<()> for OpenLock {
+    fn from((): ()) -> OpenLock {
+        OpenLock(None)
+    }
+}
+
+impl<I: AsRef<[u8]>> From<(I, &LockMode)> for OpenLock {
+    fn from((id, mode): (I, &LockMode)) -> OpenLock {
+        OpenLock(Some((id.as_ref().to_vec(), mode.clone())))
+    }
+}
+
+/// How an open child is run.
 #[derive(Debug, Default)]
-pub struct OpenNested {
-    pub(super) locks: Vec<(HeldLock, LockMode)>,
+pub(super) struct ChildPlan {
+    pub locks: Vec<(HeldLock, LockMode)>,
     /// Locks that the body may take.
-    pub(super) expected: Vec<Vec<u8>>,
-    pub(super) handlers: Handlers,
-    pub(super) without_compensation: bool,
-    pub(super) fault: Option<Error>,
+    pub expected: Vec<Vec<u8>>,
+    pub handlers: Handlers,
+    pub without_compensation: bool,
+    pub fault: Option<Error>,
 }
 
 /// The handlers of an open child.
@@ -28,59 +42,14 @@ pub(super) struct Handlers {
     pub on_commit: Option<HandlerCall>,
 }
 
-impl OpenNested {
-    /// A child with no locks and no handlers.
-    pub fn new() -> OpenNested {
-        OpenNested::default()
+impl ChildPlan {
+    pub fn beginning_with(OpenLock(lock): OpenLock) -> ChildPlan {
+        let held = |(id, mode)| (HeldLock { id, hold: false }, mode);
+        ChildPlan { locks: lock.map(held).into_iter().collect(), ..ChildPlan::default() }
     }
 
-    /// Takes an abstract lock in this mode when the child commits. It is held until the transaction
-    /// ends that the child is of.
-    pub fn lock(mut self, id: impl AsRef<[u8]>, mode: &LockMode) -> OpenNested {
-        self.locks.push((HeldLock { id: id.as_ref().to_vec(), hold: false }, mode.clone()));
-        self
-    }
-
-    /// As [`lock`](Self::lock); and if the transaction that the child is of is an open child
-    /// itself, its commit hands the lock to the transaction that it is of in turn.
-    pub fn hold(mut self, id: impl AsRef<[u8]>, mode: &LockMode) -> OpenNested {
-        self.locks.push((HeldLock { id: id.as_ref().to_vec(), hold: true }, mode.clone()));
-        self
-    }
-
-    /// The body may [take](super::OpenTx::acquire_lock) this lock, in a mode that only it knows. It
-    /// is looked at as the child begins, while the body runs, and not when it is taken: a round
-    /// trip less where its row lives elsewhere.
-    pub fn expect_lock(mut self, id: impl AsRef<[u8]>) -> OpenNested {
-        self.expected.push(id.as_ref().to_vec());
-        self
-    }
-
-    /// Registers a compensation: if the transaction that the child is of is aborted after the child
-    /// has committed, the [handler](super::OpenNesting::handler) of this name is run with these
-    /// arguments, in a transaction of its own, after those of later children.
-    pub fn on_abort<A: Serialize + ?Sized>(mut self, name: &str, arguments: &A) -> OpenNested {
-        match call(name, arguments) {
-            Ok(call) => self.handlers.on_abort = Some(call),
-            Err(error) => self.fault = Some(error),
-        }
-        self
-    }
-
-    /// Registers a commit handler: it is run when the transaction that the child is of has
-    /// committed, before the locks go.
-    pub fn on_commit<A: Serialize + ?Sized>(mut self, name: &str, arguments: &A) -> OpenNested {
-        match call(name, arguments) {
-            Ok(call) => self.handlers.on_commit = Some(call),
-            Err(error) => self.fault = Some(error),
-        }
-        self
-    }
-
-    /// What the child writes may stay where its transaction is aborted: no
-    /// [warning](super::OpenNesting::on_warning).
-    pub fn without_compensation(self) -> OpenNested {
-        OpenNested { without_compensation: true, ..self }
+    pub fn lock(&mut self, id: &[u8], mode: &LockMode, hold: bool) {
+        self.locks.push((HeldLock { id: id.to_vec(), hold }, mode.clone()));
     }
 }
 

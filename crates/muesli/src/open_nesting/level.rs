@@ -24,10 +24,26 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use muesli_core::{Scan, SmallBytes, SpaceId};
 
+use super::reads::ReadNotes;
 use crate::error::Error;
 use crate::transaction::detour::{Access, AccessWatcher};
 
 type SpaceKey = (SpaceId, SmallBytes);
+
+/// What levels of one tree may do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AllowedAccess {
+    /// They use keys of their own; only tests break that.
+    pub are_separate: bool,
+    /// Nothing is written.
+    pub reads_only: bool,
+}
+
+impl Default for AllowedAccess {
+    fn default() -> AllowedAccess {
+        AllowedAccess { are_separate: true, reads_only: false }
+    }
+}
 
 /// The keys of one attempt of a transaction.
 #[derive(Debug)]
@@ -39,6 +55,7 @@ pub(super) struct NestingLevel {
     is_closed: bool,
     /// The layer's own space, which bodies leave alone.
     layer: SpaceId,
+    allowed: AllowedAccess,
     accesses: Mutex<Accesses>,
 }
 
@@ -49,6 +66,8 @@ struct Accesses {
     written: BTreeSet<SpaceKey>,
     /// What open descendants have committed.
     below: BTreeSet<SpaceKey>,
+    /// What open descendants have read, whether they committed or not.
+    beneath: ReadNotes,
     /// The first access that must not be.
     fault: Option<Error>,
 }
@@ -90,8 +109,14 @@ pub(super) enum ClosedEnd {
 impl NestingLevel {
     pub fn new(layer: SpaceId, parent: Option<&Arc<NestingLevel>>) -> NestingLevel {
         let (depth, is_closed) = (parent.map_or(0, |parent| parent.depth + 1), false);
+        let allowed = parent.map_or_else(AllowedAccess::default, |parent| parent.allowed);
         let (parent, accesses) = (parent.cloned(), Mutex::default());
-        NestingLevel { depth, parent, is_closed, layer, accesses }
+        NestingLevel { depth, parent, is_closed, layer, allowed, accesses }
+    }
+
+    /// The outermost level, with what all levels may do.
+    pub fn root(layer: SpaceId, allowed: AllowedAccess) -> NestingLevel {
+        NestingLevel { allowed, ..NestingLevel::new(layer, None) }
     }
 
     /// A closed child of this level.
@@ -135,6 +160,23 @@ impl NestingLevel {
         self.accesses().written.iter().any(|(space, _)| *space != self.layer)
     }
 
+    /// Whether open descendants have read something, whether they committed or not.
+    pub fn has_read_beneath(&self) -> bool {
+        !self.accesses().beneath.is_empty()
+    }
+
+    /// What it and its open descendants have read; `None` where these have written something,
+    /// which whoever undoes it writes again.
+    pub fn read_by_all(&self) -> Option<ReadNotes> {
+        let own = self.accesses();
+        if own.below.iter().any(|(space, _)| *space != self.layer) {
+            return None;
+        }
+        let mut all = own.beneath.clone();
+        all.add(&own.read, &own.scanned);
+        Some(all)
+    }
+
     /// An open child of this one committed, or its open children did before it was aborted.
     pub fn take_below(&self, child: &NestingLevel, committed: bool) {
         let mut child = child.accesses();
@@ -142,16 +184,20 @@ impl NestingLevel {
         if committed {
             below.append(&mut child.written);
         }
-        self.accesses().below.append(&mut below);
+        let mut own = self.accesses();
+        own.below.append(&mut below);
+        own.beneath.append(&child.beneath);
+        own.beneath.add(&child.read, &child.scanned);
     }
 
     /// A closed child of this one ended.
     pub fn take_closed(&self, child: &NestingLevel, end: ClosedEnd) {
         assert!(child.is_closed, "an open child keeps what it accessed to itself: {child:?}");
-        let Accesses { mut read, mut scanned, mut written, mut below, fault: _ } =
+        let Accesses { mut read, mut scanned, mut written, mut below, beneath, fault: _ } =
             std::mem::take(&mut *child.accesses());
         let mut own = self.accesses();
         own.below.append(&mut below);
+        own.beneath.append(&beneath);
         if end != ClosedEnd::RunsAgain {
             own.read.append(&mut read);
             own.scanned.append(&mut scanned);
@@ -181,7 +227,7 @@ impl NestingLevel {
         let above = |ancestor: &NestingLevel| self.clash_above(access, ancestor);
         let clash = self.of_transaction().find_map(below);
         let clash = clash.or_else(|| self.above_transaction().find_map(above));
-        if let Some(text) = clash {
+        if let Some(text) = clash.filter(|_| self.allowed.are_separate) {
             return Err(self.blame(Error::Nesting(text)));
         }
         let mut own = self.accesses();
@@ -254,6 +300,14 @@ impl AccessWatcher for NestingLevel {
         if space == self.layer {
             let text = format!("space number {} is the open nesting layer's own", space.0);
             return Err(self.blame(Error::Nesting(text)));
+        }
+        if let (Access::Write(space, key), true) = (access, self.allowed.reads_only) {
+            return Err(self.blame(Error::Nesting(format!(
+                "a read-only transaction writes key `{key:?}` of space number {}, itself or in an \
+                 open child: it and its open children may read, and ask for abstract locks, which \
+                 are looked at and not taken; to write, run it on a handle without `read_only`",
+                space.0
+            ))));
         }
         self.judge(access)
     }

@@ -9,7 +9,7 @@
 //! be done only after it has committed.
 //!
 //! ```
-//! use muesli::open_nesting::{LockMode, OpenNested, OpenNesting};
+//! use muesli::open_nesting::{LockMode, OpenNesting};
 //! use muesli::structures::{Map, SkipList};
 //! use muesli::{Db, Error, Index, Options, SpaceOptions};
 //!
@@ -25,8 +25,7 @@
 //! let added = db.transact_nested(&nesting, async move |tx| {
 //!     let mut added = 0;
 //!     for key in [3_u64, 5] {
-//!         let how = OpenNested::new().lock(key.to_be_bytes(), &LockMode::write());
-//!         let is_new = tx.open_nested(how, async |child| {
+//!         let is_new = tx.open_atomic((key.to_be_bytes(), &LockMode::write()), async |child| {
 //!             let is_new = set.add(child, &key, &()).await?;
 //!             if is_new {
 //!                 child.on_abort("remove", &key)?;
@@ -82,13 +81,16 @@ mod layer;
 mod level;
 mod locks;
 mod nested;
+mod reads;
 mod root;
 mod rows;
 mod scope;
+mod waiting;
 
 pub use abandoned::NestingRows;
 pub use child::OpenTx;
-pub use handed::OpenNested;
+pub use handed::OpenLock;
 pub use layer::counts::{NestingCounts, NestingTimes};
 pub use layer::{NestingLimits, NestingSwitch, OpenNesting};
 pub use locks::{CompatibilityMatrix, LockMode};
+pub use nested::OpenAtomic;

@@ -2,22 +2,98 @@
 //! aborted is compensated before the next.
 
 use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use muesli_core::{LevelRole, Nanos};
+use serde::Serialize;
 
 use super::child::{Conclusion, OpenTx};
 use super::ending::Finish;
-use super::handed::OpenNested;
-use super::layer::Layer;
+use super::handed::{ChildPlan, OpenLock, call};
 use super::layer::counts::{NestingPhase, count};
+use super::layer::{Layer, NestingSwitch};
 use super::level::NestingLevel;
+use super::locks::LockMode;
 use super::scope::{InFlight, NestingScope};
+use super::waiting::RetryWait;
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::error::Error;
 use crate::nesting_choice::{Choosing, NestingModel};
 use crate::transaction::tx::Tx;
+
+/// An open child that is to be run, which awaiting it does: [`OpenTx::open_atomic`] makes it. Its
+/// methods say which abstract locks the child takes when it commits, and what is to be done when
+/// the transaction that it is of ends. Locks and handlers that depend on what the child finds are
+/// given to [`OpenTx`] in its body.
+#[must_use = "an open child does nothing unless it is awaited"]
+pub struct OpenAtomic<'a, T, E, F> {
+    of: &'a OpenTx,
+    plan: ChildPlan,
+    body: F,
+    ended: PhantomData<fn() -> Result<T, E>>,
+}
+
+impl<T, E, F> fmt::Debug for OpenAtomic<'_, T, E, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OpenAtomic").field(&self.plan).finish()
+    }
+}
+
+impl<T, E, F> OpenAtomic<'_, T, E, F> {
+    /// Takes one more abstract lock in this mode when the child commits. It is held until the
+    /// transaction ends that the child is of.
+    pub fn lock(mut self, id: impl AsRef<[u8]>, mode: &LockMode) -> Self {
+        self.plan.lock(id.as_ref(), mode, false);
+        self
+    }
+
+    /// As [`lock`](Self::lock); and if the transaction that the child is of is an open child
+    /// itself, its commit hands the lock to the transaction that it is of in turn.
+    pub fn hold_lock(mut self, id: impl AsRef<[u8]>, mode: &LockMode) -> Self {
+        self.plan.lock(id.as_ref(), mode, true);
+        self
+    }
+
+    /// The body may [take](OpenTx::acquire_lock) this lock, in a mode that only it knows. It is
+    /// looked at as the child begins, while the body runs, and not when it is taken: a round trip
+    /// less where its row lives elsewhere.
+    pub fn expect_lock(mut self, id: impl AsRef<[u8]>) -> Self {
+        self.plan.expected.push(id.as_ref().to_vec());
+        self
+    }
+
+    /// Registers a compensation: if the transaction that the child is of is aborted after the child
+    /// has committed, the [handler](super::OpenNesting::handler) of this name is run with these
+    /// arguments, in a transaction of its own, after those of later children.
+    pub fn on_abort<A: Serialize + ?Sized>(mut self, name: &str, arguments: &A) -> Self {
+        match call(name, arguments) {
+            Ok(call) => self.plan.handlers.on_abort = Some(call),
+            Err(error) => self.plan.fault = Some(error),
+        }
+        self
+    }
+
+    /// Registers a commit handler: it is run when the transaction that the child is of has
+    /// committed, before the locks go.
+    pub fn on_commit<A: Serialize + ?Sized>(mut self, name: &str, arguments: &A) -> Self {
+        match call(name, arguments) {
+            Ok(call) => self.plan.handlers.on_commit = Some(call),
+            Err(error) => self.plan.fault = Some(error),
+        }
+        self
+    }
+
+    /// What the child writes may stay where its transaction is aborted: no
+    /// [warning](super::OpenNesting::on_warning).
+    pub fn without_compensation(mut self) -> Self {
+        self.plan.without_compensation = true;
+        self
+    }
+}
 
 impl OpenTx {
     /// Runs a body as an open child of this transaction and commits it: from then on others see
@@ -30,11 +106,29 @@ impl OpenTx {
     /// What is outside of the database belongs into commit handlers: a child may commit for a
     /// transaction that cannot.
     ///
+    /// It is run when what this returns is awaited, and until then can be given more locks, and
+    /// handlers. `lock` is `()`, or the name and the mode of a lock that the child takes.
+    ///
     /// # Errors
     /// What the body returned; nothing of the child was changed then. [`Error::LockRefused`], which
     /// this transaction's body is to return, and any other that
     /// [`Db::transact`](crate::Db::transact) has.
-    pub async fn open_nested<T, E, F>(&self, how: OpenNested, body: F) -> Result<T, E>
+    ///
+    /// Source: A. Turcu's dissertation (2015), chapter 5 and section 6.2.
+    pub fn open_atomic<T, E, F>(
+        &self,
+        lock: impl Into<OpenLock>,
+        body: F,
+    ) -> OpenAtomic<'_, T, E, F>
+    where
+        F: AsyncFn(&OpenTx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let plan = ChildPlan::beginning_with(lock.into());
+        OpenAtomic { of: self, plan, body, ended: PhantomData }
+    }
+
+    async fn run_open<T, E, F>(&self, how: ChildPlan, body: F) -> Result<T, E>
     where
         F: AsyncFn(&OpenTx) -> Result<T, E>,
         E: From<Error> + 'static,
@@ -45,17 +139,19 @@ impl OpenTx {
         let (layer, scope) = (&self.layer, &self.scope);
         let _running = self.begin_open()?;
         layer.nesting.limits.check_depth(scope.chain().count())?;
-        if self.choosing.as_ref().is_some_and(|it| it.model() != NestingModel::Open) {
+        let is_open = |choosing: &Arc<Choosing>| choosing.model() == NestingModel::Open;
+        if layer.reads_only() || !self.choosing.as_ref().is_none_or(is_open) {
             return self.run_inline(&how, &body).await;
         }
         self.undo_parts().await?;
         let part = Choosing::open_child(self.choosing.as_ref());
         let timeout = Timeout::new(layer.db.inner.database, layer.db.timeout);
-        let mut made = Attempts::default();
+        let (mut made, mut waiting) = (Attempts::that_wait(), RetryWait::default());
         loop {
             scope.check()?;
             let (attempt, begun) = (ChildAttempt::new(self)?, layer.now()?);
-            let stopped = match attempt.run(&how, &body, made.next(&timeout)).await {
+            let options = AttemptOptions { watches: false, ..made.next(&timeout) };
+            let stopped = match attempt.run(&how, &body, options).await {
                 Ok(answer) => {
                     part.inspect(|it| it.ended_well());
                     return Ok(answer);
@@ -75,11 +171,29 @@ impl OpenTx {
                 layer.db.pause(made.count()).await?;
                 timeout.check()?;
             } else {
+                if matches!(stopped, Stopped::Database(Error::Retry)) {
+                    waiting.before_next(layer, &attempt.own, &timeout).await?;
+                }
                 layer.db.after_stop(stopped, &mut made, &timeout).await?;
             }
             part.as_ref().inspect(|it| it.undone_alone());
             scope.took(NestingPhase::Lost, begun, layer.now()?);
         }
+    }
+}
+
+impl<'a, T, E, F> IntoFuture for OpenAtomic<'a, T, E, F>
+where
+    F: AsyncFn(&OpenTx) -> Result<T, E> + 'a,
+    T: 'a,
+    E: From<Error> + 'static,
+{
+    type Output = Result<T, E>;
+    /// In a box, so that a body may have children of its own kind.
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<T, E>> + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.of.run_open(self.plan, self.body))
     }
 }
 
@@ -104,7 +218,7 @@ impl<'a> ChildAttempt<'a> {
 
     async fn run<T, E, F>(
         &self,
-        how: &OpenNested,
+        how: &ChildPlan,
         body: &F,
         options: AttemptOptions<'_>,
     ) -> Result<T, Stopped<E>>
@@ -126,6 +240,7 @@ impl<'a> ChildAttempt<'a> {
                 Err(error) => Err(error),
             };
             child.pass_conflict(tx);
+            self.layer.wait_untouched((tx, &self.own), options.timeout).await?;
             ended.set(Some(concluded?));
             self.layer.nesting.stop.step()?;
             flight.ask();
@@ -148,13 +263,14 @@ impl<'a> ChildAttempt<'a> {
         Ok(answer)
     }
 
-    async fn committed(&self, how: &OpenNested, conclusion: Conclusion) {
+    async fn committed(&self, how: &ChildPlan, conclusion: Conclusion) {
         let nesting = &self.layer.nesting;
         count(&nesting.counters.children);
         let wrote = self.own.level.has_written();
         self.level.take_below(&self.own.level, true);
         let Conclusion { taken, is_compensated } = conclusion;
         self.scope.child_committed(taken);
+        self.layer.take_locks_late(self.scope.id, self.own.take_asked()).await;
         if wrote && !is_compensated && !how.without_compensation {
             nesting.warn(
                 "an open child wrote something and registered no compensation: if its transaction \
@@ -196,6 +312,9 @@ impl<'a> ChildAttempt<'a> {
         };
         // Where it cannot be finished it is in the way of the next attempt as well.
         let _ = layer.meet(holder).await;
+        if !layer.nesting.holds(NestingSwitch::GiveBackLocks) {
+            return Ok(true);
+        }
         match self.scope.doom_holder(&refused) {
             true => {
                 layer.nesting.counters.count_aborted_by(self.scope.children());

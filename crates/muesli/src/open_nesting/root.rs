@@ -10,9 +10,10 @@ use super::child::OpenTx;
 use super::ending::Finish;
 use super::layer::counts::NestingPhase;
 use super::layer::{Layer, NestingSwitch, OpenNesting};
-use super::level::NestingLevel;
+use super::level::{AllowedAccess, NestingLevel};
 use super::rows::{ScopeEnd, ScopeRow, end_key, scope_key};
 use super::scope::{InFlight, NestingScope};
+use super::waiting::RetryWait;
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::database::handle::Db;
@@ -24,7 +25,7 @@ use crate::transaction::tx::Tx;
 const MODELS: [NestingModel; 3] = [NestingModel::Flat, NestingModel::Closed, NestingModel::Open];
 
 impl Db {
-    /// Runs `body` in a transaction that may have [open children](OpenTx::open_nested), and commits
+    /// Runs `body` in a transaction that may have [open children](OpenTx::open_atomic), and commits
     /// it; conflicts are retried as by [`transact`](Self::transact), after the children's
     /// compensations were run. When this returns, handlers have been run and locks have been
     /// released, or somebody else is left to do it.
@@ -76,12 +77,14 @@ impl Db {
         }
         let layer = Layer::new(self, nesting);
         let timeout = Timeout::new(self.inner.database, self.timeout);
-        let choosing = Choosing::begin(self.choice.as_ref(), self.inner.database, &MODELS)?;
-        let mut made = Attempts::default();
+        // Open children of one that only reads are parts of it.
+        let choice = self.choice.as_ref().filter(|_| !layer.reads_only());
+        let choosing = Choosing::begin(choice, self.inner.database, &MODELS)?;
+        let (mut made, mut waiting) = (Attempts::that_wait(), RetryWait::default());
         loop {
             let attempt = RootAttempt::new(&layer)?;
             let (choosing, begun) = (choosing.as_ref(), layer.now()?);
-            let options = AttemptOptions { choosing, ..made.next(&timeout) };
+            let options = AttemptOptions { choosing, watches: false, ..made.next(&timeout) };
             let stopped = match attempt.run(&body, options).await {
                 Ok(answer) => {
                     if let Some(choosing) = choosing {
@@ -104,6 +107,12 @@ impl Db {
                 self.sleep(layer.stagger(took, made.count())?).await?;
                 timeout.check()?;
             } else {
+                if matches!(stopped, Stopped::Database(Error::Retry)) {
+                    if let Some(choosing) = choosing {
+                        choosing.sleeps();
+                    }
+                    waiting.before_next(&layer, &attempt.scope, &timeout).await?;
+                }
                 self.after_stop(stopped, &mut made, &timeout).await?;
             }
             choosing.map_or(Ok(()), |it| it.begin_attempt())?;
@@ -121,7 +130,9 @@ struct RootAttempt<'a> {
 
 impl<'a> RootAttempt<'a> {
     fn new(layer: &'a Layer) -> Result<RootAttempt<'a>, Error> {
-        let level = NestingLevel::new(layer.nesting.rows.space.id, None);
+        let are_separate = layer.nesting.holds(NestingSwitch::SeparateLevels);
+        let allowed = AllowedAccess { are_separate, reads_only: layer.reads_only() };
+        let level = NestingLevel::root(layer.nesting.rows.space.id, allowed);
         let scope = NestingScope::new(layer.draw()?, level, None);
         Ok(RootAttempt { layer, scope, ended: Cell::new(false) })
     }
@@ -138,6 +149,7 @@ impl<'a> RootAttempt<'a> {
             let done = body(&root).await;
             let looked = root.look_at_locks().await;
             root.pass_conflict(tx);
+            self.layer.wait_untouched((tx, &self.scope), options.timeout).await?;
             looked?;
             let concluded = match done {
                 Ok(value) => {
@@ -152,7 +164,8 @@ impl<'a> RootAttempt<'a> {
             flight.ask();
             Ok(())
         };
-        let is_open = options.choosing.is_none_or(|it| it.model() == NestingModel::Open);
+        let is_open = !self.layer.reads_only()
+            && options.choosing.is_none_or(|it| it.model() == NestingModel::Open);
         let open = self.layer.db_as(LevelRole::Own);
         let db = if is_open { &*open } else { &self.layer.given };
         let ran = db.attempt(&attempt, options).await;
@@ -183,6 +196,8 @@ impl<'a> RootAttempt<'a> {
             options.choosing.inspect(|it| it.sub_commits(Duration::from_nanos(ends)));
         }
         self.ended.set(true);
+        let answer = answer.take();
+        let has_answered = answer.is_some();
         match (ran, finished) {
             // What is not done yet somebody else will do.
             (Ok(()), Err(error)) => self.layer.nesting.warn(&error.to_string()),
@@ -195,10 +210,14 @@ impl<'a> RootAttempt<'a> {
                 }
                 Ok(_) | Err(_) => return Err(stopped),
             },
+            (Err(Stopped::Database(Error::Conflict { .. })), Ok(_))
+                if !self.layer.nesting.holds(NestingSwitch::TellFailedCommit)
+                    && self.scope.children() > 0
+                    && has_answered => {}
             (Err(stopped), Ok(_)) => return Err(stopped),
             (Err(_), Err(error)) => return Err(Stopped::Database(error)),
         }
-        Ok(answer.take().expect("the body has answered"))
+        Ok(answer.expect("the body has answered"))
     }
 
     /// Commits the scope of a transaction that has accessed nothing itself, by one that sees what

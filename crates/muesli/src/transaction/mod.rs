@@ -9,5 +9,5 @@ mod nested;
 pub(crate) mod open;
 pub(crate) mod operation;
 pub(crate) mod results;
-mod retrying;
+pub(crate) mod retrying;
 pub(crate) mod tx;

@@ -125,6 +125,21 @@ impl Tx {
         }
     }
 
+    /// Runs a body that only reads as a part of this level: where it ends with an error there is
+    /// nothing to undo.
+    pub(crate) async fn run_reading<T, E, H, F>(
+        &self,
+        made: &impl Fn(Tx) -> H,
+        body: &F,
+    ) -> Result<T, E>
+    where
+        H: Borrow<Tx>,
+        F: AsyncFn(&H) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        self.run_part_of(OpenPart::begin(self, true)?, made, body).await
+    }
+
     /// Runs a body as a part of this level.
     async fn run_part<T, E, H, F>(&self, made: &impl Fn(Tx) -> H, body: &F) -> Result<T, E>
     where
@@ -132,7 +147,20 @@ impl Tx {
         F: AsyncFn(&H) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let open = OpenPart::begin(self)?;
+        self.run_part_of(OpenPart::begin(self, false)?, made, body).await
+    }
+
+    async fn run_part_of<T, E, H, F>(
+        &self,
+        open: OpenPart<'_>,
+        made: &impl Fn(Tx) -> H,
+        body: &F,
+    ) -> Result<T, E>
+    where
+        H: Borrow<Tx>,
+        F: AsyncFn(&H) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
         let run = Choosing::part(self.choosing.as_ref());
         let part = made(self.part());
         let ran = body(&part).await;
@@ -254,12 +282,14 @@ impl<'a> OpenChild<'a> {
 /// did is not undone.
 struct OpenPart<'a> {
     of: &'a Tx,
+    /// There is nothing to undo.
+    only_reads: bool,
 }
 
 impl<'a> OpenPart<'a> {
-    fn begin(of: &'a Tx) -> Result<OpenPart<'a>, Error> {
+    fn begin(of: &'a Tx, only_reads: bool) -> Result<OpenPart<'a>, Error> {
         of.open_child()?;
-        Ok(OpenPart { of })
+        Ok(OpenPart { of, only_reads })
     }
 
     fn end(self) {
@@ -277,7 +307,9 @@ impl<'a> OpenPart<'a> {
 impl Drop for OpenPart<'_> {
     fn drop(&mut self) {
         self.of.close_child();
-        self.of.fail_part();
+        if !self.only_reads {
+            self.of.fail_part();
+        }
     }
 }
 

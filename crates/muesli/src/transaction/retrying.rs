@@ -10,6 +10,20 @@ use muesli_core::{Answer, Operation, Step};
 use crate::error::Error;
 use crate::transaction::tx::Tx;
 
+/// Waits until something has changed that a transaction has read which has ended since.
+#[derive(Debug)]
+pub(crate) struct ReadChange(AnswerFuture);
+
+impl ReadChange {
+    /// # Errors
+    /// It is not watched any more.
+    pub async fn wait(&mut self) -> Result<(), Error> {
+        let answer = (&mut self.0).await?;
+        assert_eq!(answer, Answer::Changed, "what a wait for a change is answered with");
+        Ok(())
+    }
+}
+
 impl Tx {
     /// Gives up, for the transaction cannot go on with what it has read: its body is run again once
     /// something of that has changed. What it wrote is undone; it sleeps meanwhile, and is woken by
@@ -20,8 +34,10 @@ impl Tx {
     /// [strict](crate::Db::strict) one, which does. Under `repeatable-read` it is run again after a
     /// pause where it has read a range.
     ///
-    /// So is a transaction with [open children](crate::Db::transact_nested), and an open child:
-    /// after what its open children did was undone, as nobody sleeps with what others wait for.
+    /// A transaction with [open children](crate::Db::transact_nested), and an open child, has what
+    /// its open children did undone first, as nobody sleeps with what others wait for; and it waits
+    /// for a change of what these have read as well. Where they have written something, it is run
+    /// again after a pause.
     ///
     /// ```
     /// use muesli::{Db, Error, Options, SpaceOptions};
@@ -75,16 +91,12 @@ impl Tx {
         }
     }
 
-    /// Ends the transaction, and sleeps until something that it has read has changed; false: that
-    /// cannot be known, and nothing was waited for.
-    pub(crate) async fn wait_for_change(&self) -> Result<bool, Error> {
+    /// Ends the transaction, and watches what it has read; `None`: whether that changes cannot be
+    /// known.
+    pub(crate) fn watch_reads(&self) -> Result<Option<ReadChange>, Error> {
         match self.here(|engine| engine.operate(Operation::Watch(self.txn)))? {
-            Step::Done(answer) => answer.map(|_| false).map_err(Error::from),
-            Step::Wait(op) => {
-                let answer = AnswerFuture::new(self.database, op).await?;
-                assert_eq!(answer, Answer::Changed, "what a wait for a change is answered with");
-                Ok(true)
-            }
+            Step::Done(answer) => answer.map(|_| None).map_err(Error::from),
+            Step::Wait(op) => Ok(Some(ReadChange(AnswerFuture::new(self.database, op)))),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Adding to a counter and adding to it go together, reading and reading do, and the two do not
 //! with each other. A transaction that is aborted subtracts what it has added.
 
-use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNested, OpenNesting, OpenTx};
+use muesli::open_nesting::{CompatibilityMatrix, LockMode, OpenNesting, OpenTx};
 use muesli::structures::Counter;
 use muesli::{Db, Error, Space, Tx};
 
@@ -85,18 +85,18 @@ impl NamedPhase {
         handlers: ChildHandlers,
     ) -> Result<Vec<i64>, Error> {
         let (read, add) = modes()?;
-        let mut how = OpenNested::new();
+        let mut child = tx.open_atomic((), async |child| self.run(child, waits).await);
         for (name, _) in self.counters.iter().filter(|_| self.locks) {
-            how = how.lock(name, if self.amount.is_some() { &add } else { &read });
+            child = child.lock(name, if self.amount.is_some() { &add } else { &read });
         }
         if let Some(amount) = self.amount {
             let names: Vec<&str> = self.counters.iter().map(|(name, _)| &**name).collect();
-            how = how.on_abort(SUBTRACT, &(names, amount));
+            child = child.on_abort(SUBTRACT, &(names, amount));
         }
         if let Some(client) = handlers.counts {
-            how = how.on_commit(COUNT_COMMIT, &client);
+            child = child.on_commit(COUNT_COMMIT, &client);
         }
-        tx.open_nested(how, async |child| self.run(child, waits).await).await
+        child.await
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use muesli::open_nesting::{LockMode, OpenNested, OpenNesting, OpenTx};
+use muesli::open_nesting::{LockMode, OpenNesting, OpenTx};
 use muesli::{Db, Error};
 
 use muesli_check::abstract_operations::AbstractOperation;
@@ -77,13 +77,13 @@ pub(super) async fn look(
         root.begin_attempt();
         let mut wrong = None;
         for &key in keys {
-            let how = OpenNested::new().lock(lock_of(at, key), &LockMode::read());
             let look = async |child: &OpenTx| {
                 let found = structure.contains(child, key).await?;
                 length.wait(db).await?;
                 Ok::<_, Error>(found)
             };
-            let (found, strange) = tx.open_nested(how, look).await?;
+            let (found, strange) =
+                tx.open_atomic((lock_of(at, key), &LockMode::read()), look).await?;
             root.did(AbstractOperation::Contains { set: at as u64, key, found });
             wrong = wrong.or(strange);
         }
@@ -117,8 +117,7 @@ pub(super) async fn change(
                 length.wait(db).await?;
                 Ok::<_, Error>(effect)
             };
-            let how = OpenNested::new().expect_lock(lock_of(at, key));
-            let effect = tx.open_nested(how, change).await?;
+            let effect = tx.open_atomic((), change).expect_lock(lock_of(at, key)).await?;
             root.did(changed_key(at, key, adds, effect));
             changed.extend(effect.then_some(key));
         }

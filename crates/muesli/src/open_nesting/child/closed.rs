@@ -47,6 +47,19 @@ impl OpenTx {
         Ok(ran.expect("a child that does not wait passes it on"))
     }
 
+    /// The same as [`nested`](Self::nested), by the name that it has in the literature: what is
+    /// written as an atomic block inside of another one, and may have open children.
+    ///
+    /// # Errors
+    /// As of [`nested`](Self::nested).
+    pub async fn atomic<T, E, F>(&self, body: F) -> Result<T, E>
+    where
+        F: AsyncFn(&OpenTx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        self.nested(body).await
+    }
+
     /// Runs `first` as a [closed child](Self::nested), and `second` as another one where that
     /// [gives up](Tx::retry), as [`Tx::or_else`] does; both may have open children.
     ///

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 use crate::open_nesting::child::OpenTx;
-use crate::open_nesting::handed::{Handlers, OpenNested, pass_conflict};
+use crate::open_nesting::handed::{ChildPlan, Handlers, pass_conflict};
 use crate::open_nesting::layer::NestingSwitch;
 use crate::open_nesting::rows::{
     ChildRecord, FoundRows, HeldLock, KnownRow, OpenScopes, ScopeEnd, ScopeId, ScopeRow, end_key,
@@ -23,7 +23,7 @@ impl OpenTx {
     /// its scope, and of the locks that are known now.
     pub(in crate::open_nesting) async fn run_body<T, E>(
         &self,
-        how: &OpenNested,
+        how: &ChildPlan,
         body: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E>
     where
@@ -54,18 +54,23 @@ impl OpenTx {
             }
             done
         });
-        let done = done.await?;
+        let done = done.await;
+        // One that waits for a change waits for one of these rows as well.
+        if done.is_err() && self.tx.conflict() != Some(Error::Retry) {
+            return done;
+        }
         let read = match read {
             Some(read) => read,
             None => reading.await,
         };
+        let done = done?;
         pass_conflict(&self.raw, &self.tx);
         read?;
         Ok(done)
     }
 
     /// The rows that a child's end looks at, as far as they are known when it begins.
-    fn keys_ahead(&self, how: &OpenNested) -> Result<Vec<SmallBytes>, Error> {
+    fn keys_ahead(&self, how: &ChildPlan) -> Result<Vec<SmallBytes>, Error> {
         let scope = self.scope.parent.as_deref().expect("an open child is of a scope");
         let mut keys = vec![scope_key(scope.id)];
         keys.extend(scope.chain().map(|scope| end_key(scope.id)));
@@ -77,7 +82,7 @@ impl OpenTx {
     }
 
     /// The rows of the locks that are known when a child begins.
-    pub(super) fn locks_ahead(&self, how: &OpenNested) -> Result<Vec<SmallBytes>, Error> {
+    pub(super) fn locks_ahead(&self, how: &ChildPlan) -> Result<Vec<SmallBytes>, Error> {
         let expected = how.expected.iter().map(Vec::as_slice);
         let locks: BTreeSet<_> =
             how.locks.iter().map(|(lock, _)| &*lock.id).chain(expected).collect();
@@ -114,7 +119,7 @@ impl OpenTx {
     /// A lock was refused, the scope was ended by others, or it is over a limit.
     pub(in crate::open_nesting) async fn conclude(
         &self,
-        how: &OpenNested,
+        how: &ChildPlan,
     ) -> Result<Conclusion, Error> {
         self.undo_parts().await?;
         self.check()?;
@@ -140,7 +145,7 @@ impl OpenTx {
         self.scope.refused().map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    async fn hand_over(&self, how: &OpenNested) -> Result<Conclusion, Error> {
+    async fn hand_over(&self, how: &ChildPlan) -> Result<Conclusion, Error> {
         let (rows, limits) = (self.layer.nesting.rows, &self.layer.nesting.limits);
         let scope = self.scope.parent.as_deref().expect("an open child is of a scope");
         let mut ended = None;
@@ -214,7 +219,9 @@ impl OpenTx {
         if self.scope.children() == 0 {
             return Ok(false);
         }
-        if self.scope.level.is_untouched() {
+        let is_validated = self.layer.nesting.holds(NestingSwitch::ValidateRoot);
+        let level = &self.scope.level;
+        if level.is_untouched() || !is_validated && !level.has_written() {
             return Ok(true);
         }
         let written = self.write_end(self.scope.id, NestingSwitch::CheckEnd).await;

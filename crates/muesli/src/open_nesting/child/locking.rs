@@ -3,10 +3,36 @@
 use crate::error::Error;
 use crate::open_nesting::child::OpenTx;
 use crate::open_nesting::handed::{lock_name, pass_conflict};
-use crate::open_nesting::layer::NestingSwitch;
+use crate::open_nesting::layer::{Layer, NestingSwitch};
 use crate::open_nesting::locks::{LockMode, LockRow};
-use crate::open_nesting::rows::{HeldLock, lock_key};
+use crate::open_nesting::rows::{HeldLock, ScopeId, lock_key};
 use crate::open_nesting::scope::TakenLock;
+use crate::transaction::tx::Tx;
+
+impl Layer {
+    /// For tests: what must not be done, locks that a child takes after its commit.
+    pub(in crate::open_nesting) async fn take_locks_late(
+        &self,
+        scope: ScopeId,
+        asked: Vec<(Vec<u8>, LockMode)>,
+    ) {
+        if asked.is_empty() {
+            return;
+        }
+        let rows = self.nesting.rows;
+        let take = async |tx: &Tx| {
+            for (id, mode) in &asked {
+                let key = lock_key(id);
+                let row: Option<LockRow> = rows.read(tx, key.clone()).await?;
+                let mut row = row.unwrap_or_else(|| LockRow::free(mode));
+                row.add(scope, mode);
+                rows.write(tx, key, &row).await?;
+            }
+            Ok(())
+        };
+        let _ = self.until_done(take).await;
+    }
+}
 
 impl OpenTx {
     pub(super) async fn take(&self, lock: HeldLock, mode: &LockMode) -> Result<(), Error> {
@@ -19,8 +45,9 @@ impl OpenTx {
     }
 
     async fn take_lock(&self, lock: &HeldLock, mode: &LockMode) -> Result<(), Error> {
+        let nesting = &self.layer.nesting;
         if self.is_inline {
-            self.layer.nesting.limits.check_lock(&lock.id)?;
+            nesting.limits.check_lock(&lock.id)?;
             self.scope.ask_for(&lock.id, mode);
             return Ok(());
         }
@@ -31,8 +58,11 @@ impl OpenTx {
                 name()
             )));
         };
-        self.layer.nesting.limits.check_lock(&lock.id)?;
-        let (rows, key) = (self.layer.nesting.rows, lock_key(&lock.id));
+        nesting.limits.check_lock(&lock.id)?;
+        if *mode == LockMode::read() && !nesting.holds(NestingSwitch::LockReads) {
+            return Ok(());
+        }
+        let (rows, key) = (nesting.rows, lock_key(&lock.id));
         self.level.note_lock(&key)?;
         let row = self.read(&key).await?;
         let mut row = row.unwrap_or_else(|| LockRow::free(mode));
@@ -40,14 +70,14 @@ impl OpenTx {
             let text = format!("abstract lock `{}`: {error}", name());
             self.scope.level.blame(Error::Nesting(text))
         })?;
-        if let Some(holder) =
-            conflict.filter(|_| self.layer.nesting.holds(NestingSwitch::CheckLocks))
-        {
+        if let Some(holder) = conflict.filter(|_| nesting.holds(NestingSwitch::CheckLocks)) {
             let error = Error::LockRefused { lock: name(), holder: holder.to_string() };
             self.scope.refuse(holder, &error);
             return Err(error);
         }
-        if row.add(scope.id, mode) {
+        if !nesting.holds(NestingSwitch::LockInCommit) {
+            self.scope.ask_for(&lock.id, mode);
+        } else if row.add(scope.id, mode) {
             rows.write(&self.raw, key, &row).await?;
         }
         Ok(())

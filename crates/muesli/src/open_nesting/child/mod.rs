@@ -127,7 +127,8 @@ impl OpenTx {
         self.take(HeldLock { id: id.as_ref().to_vec(), hold: false }, mode).await
     }
 
-    /// As [`acquire_lock`](Self::acquire_lock) and [`OpenNested::hold`](super::OpenNested::hold).
+    /// As [`acquire_lock`](Self::acquire_lock) and
+    /// [`OpenAtomic::hold_lock`](super::OpenAtomic::hold_lock).
     ///
     /// # Errors
     /// As there.
@@ -135,7 +136,7 @@ impl OpenTx {
         self.take(HeldLock { id: id.as_ref().to_vec(), hold: true }, mode).await
     }
 
-    /// As [`OpenNested::on_abort`](super::OpenNested::on_abort), for what only the body
+    /// As [`OpenAtomic::on_abort`](super::OpenAtomic::on_abort), for what only the body
     /// knows: the last one counts.
     ///
     /// # Errors
@@ -145,7 +146,7 @@ impl OpenTx {
         Ok(())
     }
 
-    /// As [`OpenNested::on_commit`](super::OpenNested::on_commit), for what only the body
+    /// As [`OpenAtomic::on_commit`](super::OpenAtomic::on_commit), for what only the body
     /// knows: the last one counts.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 
 use crate::error::Error;
 use crate::open_nesting::child::{Handed, OpenTx};
-use crate::open_nesting::handed::{Handlers, OpenNested, pass_conflict};
+use crate::open_nesting::handed::{ChildPlan, Handlers, pass_conflict};
 use crate::open_nesting::rows::{
     ChildRecord, FoundRows, HandlerCall, ScopeEnd, ScopeRow, end_key, scope_key,
 };
@@ -15,7 +15,7 @@ impl OpenTx {
     /// Runs a body as a part of this transaction, or as a closed child of it.
     pub(in crate::open_nesting) async fn run_inline<T, E, F>(
         &self,
-        how: &OpenNested,
+        how: &ChildPlan,
         body: &F,
     ) -> Result<T, E>
     where
@@ -38,8 +38,14 @@ impl OpenTx {
             pass_conflict(&part.raw, &part.tx);
             concluded
         };
-        let ran = self.tx.run_child(&|tx| self.inlined(tx), &run, false).await?;
-        let (answer, mut calls, found) = ran.expect("a part that does not wait passes it on");
+        let made = |tx| self.inlined(tx);
+        let (answer, mut calls, found) = match self.layer.reads_only() {
+            true => self.tx.run_reading(&made, &run).await?,
+            false => {
+                let ran = self.tx.run_child(&made, &run, false).await?;
+                ran.expect("a part that does not wait passes it on")
+            }
+        };
         let mut handed = self.handed();
         handed.of_parts.append(&mut calls);
         // The reads are this transaction's now, and undone with it.
@@ -79,7 +85,7 @@ impl OpenTx {
     ///
     /// # Errors
     /// A lock is held by others, or it is over a limit.
-    async fn conclude_part(&self, how: &OpenNested) -> Result<Vec<HandlerCall>, Error> {
+    async fn conclude_part(&self, how: &ChildPlan) -> Result<Vec<HandlerCall>, Error> {
         self.scope.check()?;
         self.tx.check_parts()?;
         for (lock, mode) in &how.locks {
@@ -92,6 +98,13 @@ impl OpenTx {
         let on_commit = handlers.on_commit.or_else(|| how.handlers.on_commit.clone());
         let handlers = Handlers { on_abort: None, on_commit };
         self.layer.nesting.limits.check_handlers(&handlers)?;
+        if let Some(call) = handlers.on_commit.as_ref().filter(|_| self.layer.reads_only()) {
+            return Err(self.level.blame(Error::Nesting(format!(
+                "an open child of a read-only transaction registers the commit handler `{}`, which \
+                 would have to be written: run the transaction on a handle without `read_only`",
+                call.name
+            ))));
+        }
         calls.extend(handlers.on_commit);
         Ok(calls)
     }

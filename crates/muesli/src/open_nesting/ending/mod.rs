@@ -190,6 +190,9 @@ impl Layer {
         };
         if let Some(call) = &handler {
             self.run(tx, call).await?;
+            if end == ScopeEnd::Aborted && !self.nesting.holds(NestingSwitch::CompensateOnce) {
+                self.run(tx, call).await?;
+            }
         }
         Ok((Some(row), handler.is_some()))
     }

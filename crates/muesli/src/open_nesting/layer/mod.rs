@@ -73,6 +73,25 @@ pub enum NestingSwitch {
     CheckEnd,
     /// What open children did in a closed child that is undone is compensated.
     UndoParts,
+    /// A child's locks are taken by its own commit. Broken, they are looked at in it, and taken by
+    /// another transaction after it.
+    LockInCommit,
+    /// One that only looks takes its lock, too.
+    LockReads,
+    /// Who is refused a lock gives back those that its innermost scope holds. Broken, the child
+    /// alone is run again.
+    GiveBackLocks,
+    /// A transaction with open children is validated with what it has read itself. Broken, it
+    /// commits as one that only reads.
+    ValidateRoot,
+    /// A transaction whose commit failed is run again, or its caller is told. Broken, it is
+    /// compensated and returns normally, as the dissertation prints it.
+    TellFailedCommit,
+    /// A compensation is run once. Broken, twice: by the commit that failed, and by the abort after
+    /// it, as the dissertation prints it.
+    CompensateOnce,
+    /// Levels use keys of their own.
+    SeparateLevels,
 }
 
 /// The layer for transactions with open children: [`Db::transact_nested`] takes it. Its clones
@@ -157,7 +176,7 @@ impl OpenNesting {
 
     /// Calls this with a text about each open child that wrote something, committed, and
     /// registered no compensation: most often that is a mistake.
-    /// [`OpenNested::without_compensation`](super::OpenNested::without_compensation) says that it
+    /// [`OpenAtomic::without_compensation`](super::OpenAtomic::without_compensation) says that it
     /// is none. And about each transaction that has committed and whose commit handlers could not
     /// all be run: that is no error of its caller's, but others wait for its locks.
     pub fn on_warning(self, warning: impl Fn(&str) + Send + Sync + 'static) -> OpenNesting {
@@ -277,6 +296,12 @@ impl Layer {
             0 => Cow::Borrowed(&self.db),
             root => Cow::Owned(self.db.at_level(TxnLevel { root, role })),
         }
+    }
+
+    /// Whether it runs for a handle that only reads: there, open children are parts of their
+    /// transaction, on its snapshot.
+    pub fn reads_only(&self) -> bool {
+        self.given.options.read_only
     }
 
     pub fn now(&self) -> Result<Nanos, Error> {

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use muesli::blocking::block_on;
-use muesli::open_nesting::{NestingSwitch, OpenNested};
+use muesli::open_nesting::NestingSwitch;
 use muesli::{Error, Options};
 
 use super::{Bench, add, add_open};
@@ -132,8 +132,7 @@ fn a_scope_within_a_scope_is_finished_from_inside_outwards() {
         let (numbers, db) = (own.numbers, own.db.clone());
         own.run(async move |tx| {
             add_open(tx, numbers, "a", 1).await?;
-            let how = OpenNested::new();
-            tx.open_nested(how, async |child| {
+            tx.open_atomic((), async |child| {
                 add_open(child, numbers, "b", 1).await?;
                 while !flag.load(Ordering::Relaxed) {
                     db.sleep(Duration::from_millis(1)).await?;

@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use muesli::blocking::block_on;
-use muesli::open_nesting::{
-    CompatibilityMatrix, LockMode, NestingLimits, NestingSwitch, OpenNested, OpenTx,
-};
+use muesli::open_nesting::{CompatibilityMatrix, LockMode, NestingLimits, NestingSwitch, OpenTx};
 use muesli::{Error, ErrorKind, Options};
 
 use super::{Bench, add, add_open, read_open};
@@ -16,13 +14,12 @@ fn asked_while(held: &LockMode, asked: &LockMode, bench: &Bench) -> Result<(), E
     let (own, held, asked) = (bench.clone(), held.clone(), asked.clone());
     bench
         .run(async move |tx| {
-            let take = OpenNested::new().lock("lock", &held);
-            tx.open_nested(take, async |_| Ok::<_, Error>(())).await?;
+            tx.open_atomic(("lock", &held), async |_| Ok::<_, Error>(())).await?;
             let (db, asked) = (own.db.session().timeout(Duration::from_millis(10)), asked.clone());
             Ok(db
                 .transact_nested_here(&own.nesting, async move |tx| {
                     let child = async |child: &OpenTx| child.acquire_lock("lock", &asked).await;
-                    tx.open_nested(OpenNested::new(), child).await
+                    tx.open_atomic((), child).await
                 })
                 .await)
         })
@@ -94,11 +91,11 @@ fn a_child_that_fails_changes_nothing_and_the_transaction_goes_on() {
     let numbers = bench.numbers;
     let sum = bench.run(async move |tx| {
         add_open(tx, numbers, "a", 5).await?;
-        let how = OpenNested::new().lock("b", &LockMode::write()).on_abort("undo", &("b", 7));
-        let failed = tx.open_nested(how, async |child| {
+        let failed = tx.open_atomic(("b", &LockMode::write()), async |child| {
             add(child, numbers, "b", 7).await?;
             Err::<i64, _>(Error::rollback("no"))
         });
+        let failed = failed.on_abort("undo", &("b", 7));
         assert_eq!(failed.await, Err(Error::rollback("no")));
         read_open(tx, numbers, "b").await
     });
@@ -120,8 +117,8 @@ fn limits_are_errors_that_name_them() {
             let ids = ids.clone();
             bench.run(async move |tx| {
                 for id in &ids {
-                    let how = OpenNested::new().lock(id, &LockMode::write());
-                    tx.open_nested(how, async |_| Ok::<_, Error>(())).await?;
+                    let lock = (id, &LockMode::write());
+                    tx.open_atomic(lock, async |_| Ok::<_, Error>(())).await?;
                 }
                 Ok(())
             })
@@ -130,14 +127,13 @@ fn limits_are_errors_that_name_them() {
     let handler: Run = Box::new(move |bench| {
         let long = long.clone();
         bench.run(async move |tx| {
-            let how = OpenNested::new().on_abort("undo", &long);
-            tx.open_nested(how, async |_| Ok::<_, Error>(())).await
+            tx.open_atomic((), async |_| Ok::<_, Error>(())).on_abort("undo", &long).await
         })
     });
     let deep: Run = Box::new(move |bench| {
         bench.run(async move |tx| {
             let within = async |child: &OpenTx| read_open(child, numbers, "b").await.map(drop);
-            tx.open_nested(OpenNested::new(), within).await
+            tx.open_atomic((), within).await
         })
     });
     let names = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
@@ -167,9 +163,9 @@ fn a_child_that_wrote_and_has_no_compensation_is_warned_of() {
         .run(async move |tx| {
             read_open(tx, numbers, "a").await?;
             add_open(tx, numbers, "a", 1).await?;
-            let quiet = OpenNested::new().without_compensation();
-            tx.open_nested(quiet, async |child| add(child, numbers, "b", 1).await).await?;
-            tx.open_nested(OpenNested::new(), async |child| add(child, numbers, "c", 1).await).await
+            let quiet = tx.open_atomic((), async |child| add(child, numbers, "b", 1).await);
+            quiet.without_compensation().await?;
+            tx.open_atomic((), async |child| add(child, numbers, "c", 1).await).await
         })
         .unwrap();
     assert_eq!(warnings.lock().unwrap().len(), 1);
@@ -182,8 +178,7 @@ fn the_transaction_itself_takes_no_lock() {
     assert!(error.to_string().contains("by an open child"), "{error}");
     let children = block_on(bench.db.transact_nested(&bench.nesting, async |tx| {
         tx.keep_alive().await?;
-        let how = OpenNested::new().lock("a", &LockMode::exclusive());
-        tx.open_nested(how, async |_| Ok::<_, Error>(())).await?;
+        tx.open_atomic(("a", &LockMode::exclusive()), async |_| Ok::<_, Error>(())).await?;
         tx.keep_alive().await
     }));
     assert_eq!(children, Ok(()));

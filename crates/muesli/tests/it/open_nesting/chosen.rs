@@ -7,11 +7,11 @@ use super::*;
 
 /// Adds to a number as an open child, or as what was chosen; what it was then.
 async fn adds(tx: &OpenTx, numbers: Space, key: &'static str) -> Result<i64, Error> {
-    let how = OpenNested::new()
-        .lock(key, &LockMode::write())
+    let add = async |child: &OpenTx| add(child, numbers, key, 1).await;
+    tx.open_atomic((key, &LockMode::write()), add)
         .on_abort("undo", &(key.to_owned(), 1_i64))
-        .on_commit("count", &());
-    tx.open_nested(how, async |child| add(child, numbers, key, 1).await).await
+        .on_commit("count", &())
+        .await
 }
 
 #[test]
@@ -70,11 +70,11 @@ fn a_part_that_fails_leaves_nothing() {
     let db = bench.db.choosing(&choice);
     for _ in 0..50 {
         let body = async move |tx: &OpenTx| {
-            let how = OpenNested::new().on_commit("done", &"failed".to_owned());
-            let failed = tx.open_nested(how, async |child| {
+            let failed = tx.open_atomic((), async |child| {
                 add(child, numbers, "a", 7).await?;
                 Err::<(), _>(Error::rollback("not this"))
             });
+            let failed = failed.on_commit("done", &"failed".to_owned());
             assert_eq!(failed.await, Err(Error::rollback("not this")));
             adds(tx, numbers, "b").await
         };

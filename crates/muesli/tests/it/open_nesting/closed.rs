@@ -92,10 +92,7 @@ fn a_closed_child_that_is_run_again_has_its_open_children_compensated_first() {
 async fn is_free(bench: &Bench, lock: &str, mode: &LockMode) -> Result<bool, Error> {
     let hurried = bench.db.session().timeout(Duration::from_millis(10));
     let patient = bench.nesting.clone().patience(Duration::from_secs(60));
-    let take = async |tx: &OpenTx| {
-        let how = OpenNested::new().lock(lock, mode);
-        tx.open_nested(how, async |_| Ok::<_, Error>(())).await
-    };
+    let take = async |tx: &OpenTx| tx.open_atomic((lock, mode), async |_| Ok::<_, Error>(())).await;
     match hurried.transact_nested_here(&patient, take).await {
         Ok(()) => Ok(true),
         Err(Error::TransactionTimeout { .. }) => Ok(false),
@@ -110,8 +107,7 @@ fn locks_that_an_undone_child_took_go_and_those_from_before_stay_as_they_were() 
     let ended = bench.run(async move |tx| {
         let (read, write) = (LockMode::read(), LockMode::write());
         let take = async |tx: &OpenTx, lock: &str, mode: &LockMode| {
-            let how = OpenNested::new().lock(lock, mode);
-            tx.open_nested(how, async |_| Ok::<_, Error>(())).await
+            tx.open_atomic((lock, mode), async |_| Ok::<_, Error>(())).await
         };
         take(tx, "before", &read).await?;
         let part = tx.nested(async |part| {
@@ -142,7 +138,7 @@ fn closed_children_are_of_the_innermost_open_one() {
         let own = bench.clone();
         let ended = bench.run(async move |tx| {
             let numbers = own.numbers;
-            tx.open_nested(OpenNested::new(), async |child| {
+            tx.open_atomic((), async |child| {
                 let part = child.nested(async |part| {
                     part.on_abort("undo", &("never", 1))?;
                     part.acquire_lock("never", &LockMode::write()).await?;
@@ -233,7 +229,7 @@ fn open_children_do_not_run_beside_a_closed_one() {
             Ok::<_, Error>(())
         })
         .await?;
-        tx.open_nested(OpenNested::new(), async |_| {
+        tx.open_atomic((), async |_| {
             let beside = tx.nested(async |_| Ok::<_, Error>(())).await;
             assert_eq!(beside, Err(Error::ChildOpen));
             Ok::<_, Error>(())

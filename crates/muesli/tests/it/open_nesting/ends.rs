@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use muesli::blocking::block_on;
-use muesli::open_nesting::{NestingSwitch, OpenNested, OpenTx};
+use muesli::open_nesting::{NestingSwitch, OpenTx};
 use muesli::{Error, ErrorKind, Options, Tx};
 
 use super::{Bench, add, add_open, read_open, serializable};
@@ -80,24 +80,28 @@ fn an_open_child_that_waits_for_a_change_is_run_again_alone() {
     let bench = Bench::new();
     let (own, numbers, attempts) = (bench.clone(), bench.numbers, Arc::new(AtomicU32::new(0)));
     let (rooted, tried) = (Arc::new(AtomicU32::new(0)), attempts.clone());
-    let roots = rooted.clone();
+    let (roots, seen) = (rooted.clone(), tried.clone());
+    let giver = thread::spawn(move || {
+        while seen.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        thread::sleep(Duration::from_millis(50)); // It is asleep by now.
+        own.run(async move |tx| add(tx, numbers, "own", 1).await)
+    });
     let ended = bench.run(async move |tx| {
         roots.fetch_add(1, Ordering::Relaxed);
         let child = async |child: &OpenTx| {
-            if attempts.fetch_add(1, Ordering::Relaxed) == 1 {
-                let other = async |other: &Tx| add(other, numbers, "own", 1).await;
-                own.db.transact_here(other).await?;
-            }
+            attempts.fetch_add(1, Ordering::Relaxed);
             match numbers.typed::<String, i64>().get(child, "own").await? {
                 None => child.retry(),
                 Some(own) => Ok(own),
             }
         };
-        tx.open_nested(OpenNested::new(), child).await
+        tx.open_atomic((), child).await
     });
-    assert_eq!(ended, Ok(1));
+    assert_eq!((ended, giver.join().unwrap()), (Ok(1), Ok(1)));
     let runs = (rooted.load(Ordering::Relaxed), tried.load(Ordering::Relaxed));
-    assert_eq!(runs, (1, 2), "of the transaction, and of the child");
+    assert_eq!(runs.0, 1, "of the transaction, and {} of the child", runs.1);
     bench.assert_nothing_is_left();
 }
 
@@ -250,8 +254,7 @@ fn asked_during_compensation(switch: Option<NestingSwitch>) -> Result<i64, Error
     let aborting = std::thread::spawn(move || {
         own.run(async move |tx| {
             add_open(tx, numbers, "a", 5).await?;
-            let how = OpenNested::new().on_abort("wait", &());
-            tx.open_nested(how, async |_| Ok::<_, Error>(())).await?;
+            tx.open_atomic((), async |_| Ok::<_, Error>(())).on_abort("wait", &()).await?;
             Err::<(), _>(Error::rollback("enough"))
         })
     });

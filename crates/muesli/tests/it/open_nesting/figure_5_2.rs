@@ -87,7 +87,7 @@ impl TreeFigure {
                 log_line(&log, format!("the child inserts {key}: {inserted}, {now:?}"));
                 Ok::<_, Error>(())
             };
-            tx.open_nested(OpenNested::new(), atomically).await?;
+            tx.open_atomic((), atomically).await?;
             meanwhile(&db).await?;
             match commits {
                 true => Ok(()),
@@ -107,14 +107,14 @@ impl TreeFigure {
         let nesting = self.bench.nesting.clone();
         async move |db: &Db| {
             let other = async |tx: &OpenTx| {
-                let how = OpenNested::new().lock(key.to_be_bytes(), &LockMode::write());
+                let lock = (key.to_be_bytes(), &LockMode::write());
                 let delete = async |child: &OpenTx| {
                     let removed = tree.remove(child, &key).await?.is_some();
                     let now = keys(&tree, child).await?;
                     log_line(&log, format!("another one deletes {key}: {removed}, {now:?}"));
                     Ok::<_, Error>(())
                 };
-                tx.open_nested(how.without_compensation(), delete).await
+                tx.open_atomic(lock, delete).without_compensation().await
             };
             db.session().transact_nested_here(&nesting, other).await
         }

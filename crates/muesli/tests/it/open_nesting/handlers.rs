@@ -7,9 +7,8 @@ use super::*;
 
 /// An open child whose handlers ask to wait for a change.
 async fn waits(tx: &OpenTx) -> Result<(), Error> {
-    let how = OpenNested::new().lock("waits", &LockMode::write());
-    let how = how.on_abort("wait", &()).on_commit("wait", &());
-    tx.open_nested(how, async |_| Ok::<_, Error>(())).await
+    let child = tx.open_atomic(("waits", &LockMode::write()), async |_| Ok::<_, Error>(()));
+    child.on_abort("wait", &()).on_commit("wait", &()).await
 }
 
 /// A layer whose handler waits, caught or not by itself; what it warned of.
@@ -97,8 +96,7 @@ fn what_ends_a_scope_comes_before_what_began_later() {
         })
     });
     let ended = bench.run(async |tx| {
-        let how = OpenNested::new().on_abort("disturbed", &());
-        tx.open_nested(how, async |_| Ok::<_, Error>(())).await?;
+        tx.open_atomic((), async |_| Ok::<_, Error>(())).on_abort("disturbed", &()).await?;
         Err::<(), _>(Error::rollback("enough"))
     });
     assert_eq!(ended, Err(Error::rollback("enough")));

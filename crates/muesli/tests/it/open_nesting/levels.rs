@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use muesli::open_nesting::{LockMode, OpenNested, OpenTx};
+use muesli::open_nesting::{LockMode, OpenTx};
 use muesli::{Error, ErrorKind, Tx};
 
 use super::{Bench, add, add_open, read_open};
@@ -12,14 +12,14 @@ use super::{Bench, add, add_open, read_open};
 /// of its own.
 async fn both(tx: &OpenTx, bench: &Bench, fails: bool) -> Result<(), Error> {
     let numbers = bench.numbers;
-    let how = OpenNested::new().lock("both", &LockMode::write());
-    let how = how.on_abort("undo", &("c", 1)).on_commit("done", "both");
-    tx.open_nested(how, async |child| {
+    tx.open_atomic(("both", &LockMode::write()), async |child| {
         add_open(child, numbers, "a", 1).await?;
         add_open(child, numbers, "b", 1).await?;
         add(child, numbers, "c", 1).await?;
         if fails { Err(Error::rollback("no")) } else { Ok(()) }
     })
+    .on_abort("undo", &("c", 1))
+    .on_commit("done", "both")
     .await
 }
 
@@ -64,11 +64,11 @@ fn a_lock_that_is_held_passes_to_the_transaction_above() {
         let bench = Bench::new();
         let own = bench.clone();
         let ended = bench.run(async move |tx| {
-            tx.open_nested(OpenNested::new(), async |child| {
-                let hold = OpenNested::new().hold("held", &LockMode::write());
-                child.open_nested(hold, async |_| Ok::<_, Error>(())).await?;
-                let how = OpenNested::new().lock("free", &LockMode::write());
-                child.open_nested(how, async |_| Ok::<_, Error>(())).await
+            tx.open_atomic((), async |child| {
+                let write = LockMode::write();
+                let nothing = async |_: &OpenTx| Ok::<_, Error>(());
+                child.open_atomic((), nothing).hold_lock("held", &write).await?;
+                child.open_atomic(("free", &write), nothing).await
             })
             .await?;
             let rows = own.nesting.rows(&own.db).await?;
@@ -87,7 +87,7 @@ fn a_childs_children_may_take_what_its_ancestors_hold() {
     let ended = bench.run(async move |tx| {
         add_open(tx, numbers, "a", 1).await?;
         let within = async |child: &OpenTx| add_open(child, numbers, "a", 1).await;
-        tx.open_nested(OpenNested::new().on_abort("undo", &("a", 1)), within).await?;
+        tx.open_atomic((), within).on_abort("undo", &("a", 1)).await?;
         Err::<(), _>(Error::rollback("no"))
     });
     assert!(ended.is_err());

@@ -1,6 +1,7 @@
 //! Transactions with open children, embedded.
 
 mod abandoned;
+mod broken;
 mod children;
 mod chosen;
 mod closed;
@@ -15,7 +16,7 @@ mod undecided;
 use std::time::Duration;
 
 use muesli::blocking::block_on;
-use muesli::open_nesting::{LockMode, NestingRows, OpenNested, OpenNesting, OpenTx};
+use muesli::open_nesting::{LockMode, NestingRows, OpenNesting, OpenTx};
 use muesli::{Db, Error, Index, Options, Space, SpaceOptions, Tx};
 
 /// A database with numbers, a list of what handlers did, and the layer.
@@ -108,9 +109,11 @@ async fn note(tx: &Tx, numbers: Space, text: &str) -> Result<(), Error> {
 
 /// An open child that adds to a number, under a lock of its name.
 async fn add_open(tx: &OpenTx, numbers: Space, key: &str, amount: i64) -> Result<i64, Error> {
-    let how = OpenNested::new().lock(key, &LockMode::write());
-    let how = how.on_abort("undo", &(key, amount)).on_commit("done", key);
-    tx.open_nested(how, async |child| add(child, numbers, key, amount).await).await
+    let add = async |child: &OpenTx| add(child, numbers, key, amount).await;
+    tx.open_atomic((key, &LockMode::write()), add)
+        .on_abort("undo", &(key, amount))
+        .on_commit("done", key)
+        .await
 }
 
 /// The protocols that are serializable.
@@ -125,8 +128,7 @@ fn serializable() -> impl Iterator<Item = &'static str> {
 
 /// An open child that reads a number.
 async fn read_open(tx: &OpenTx, numbers: Space, key: &str) -> Result<i64, Error> {
-    let how = OpenNested::new().lock(key, &LockMode::read());
     let numbers = numbers.typed::<String, i64>();
     let read = async |child: &OpenTx| Ok(numbers.get(child, key).await?.unwrap_or(0));
-    tx.open_nested(how, read).await
+    tx.open_atomic((key, &LockMode::read()), read).await
 }

@@ -41,12 +41,13 @@ async fn pay_in(
     accounts: Objects<u32, OpenAccount>,
     amount: i64,
 ) -> Result<(), Error> {
-    let how = OpenNested::new().expect_lock("ann").on_abort("take back", &amount);
-    tx.open_nested(how, async |child| {
+    tx.open_atomic((), async |child| {
         let account = accounts.open(child, &1).await?;
         account.balance().update(child, |balance| *balance += amount).await?;
         child.acquire_lock("ann", &LockMode::write()).await
     })
+    .expect_lock("ann")
+    .on_abort("take back", &amount)
     .await
 }
 
@@ -104,8 +105,7 @@ fn attempts_are_counted_with_how_long_they_took_and_which_child_aborted_them() {
         pay_in(tx, accounts, 1).await?;
         let other = db.timeout(Duration::from_millis(5));
         let second = async move |tx: &OpenTx| {
-            let how = OpenNested::new().lock("bob", &LockMode::write()).without_compensation();
-            tx.open_nested(how, async |_| Ok::<_, Error>(())).await?;
+            tx.open_atomic(("bob", &LockMode::write()), async |_| Ok::<_, Error>(())).await?;
             pay_in(tx, accounts, 7).await
         };
         drop(other.transact_nested_here(&own, second).await);

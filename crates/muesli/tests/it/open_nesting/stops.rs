@@ -34,12 +34,12 @@ const SCRIPTS: [Script; 6] = [
 
 /// An open child that notes that it ran.
 async fn does(tx: &OpenTx, numbers: Space, key: &str) -> Result<(), Error> {
-    let how = OpenNested::new().lock(key, &LockMode::write());
-    let how = how.on_abort("undo", &(key, 1)).on_commit("done", key);
-    tx.open_nested(how, async |child| {
+    tx.open_atomic((key, &LockMode::write()), async |child| {
         add(child, numbers, key, 1).await?;
         note(child, numbers, &format!("did {key}")).await
     })
+    .on_abort("undo", &(key, 1))
+    .on_commit("done", key)
     .await
 }
 
@@ -58,9 +58,7 @@ async fn gives_up_after(tx: &OpenTx, numbers: Space, keys: [&str; 2]) -> Result<
 
 /// An open child with all that there can be in one.
 async fn deeper(tx: &OpenTx, numbers: Space, gives_up: bool) -> Result<(), Error> {
-    let how = OpenNested::new().lock("x", &LockMode::write());
-    let how = how.on_abort("undo", &("x", 1)).on_commit("done", "x");
-    tx.open_nested(how, async |child| {
+    tx.open_atomic(("x", &LockMode::write()), async |child| {
         does(child, numbers, "y").await?;
         gives_up_after(child, numbers, ["u", "v"]).await?;
         does(child, numbers, "z").await?;
@@ -73,6 +71,8 @@ async fn deeper(tx: &OpenTx, numbers: Space, gives_up: bool) -> Result<(), Error
             }
         }
     })
+    .on_abort("undo", &("x", 1))
+    .on_commit("done", "x")
     .await
 }
 

@@ -1,7 +1,7 @@
 //! What a transaction sees that may still be undone.
 
 use muesli::Error;
-use muesli::open_nesting::{LockMode, OpenNested, OpenTx};
+use muesli::open_nesting::{LockMode, OpenTx};
 
 use super::{Bench, add, add_open};
 
@@ -43,7 +43,6 @@ fn what_lies_within_children_is_told_once() {
     let bench = Bench::new();
     let (own, numbers) = (bench.clone(), bench.numbers);
     let ended = bench.run(async move |tx| {
-        let how = OpenNested::new().lock("outer", &LockMode::write());
         let within = own.clone();
         let outer = async |child: &OpenTx| {
             add_open(child, numbers, "a", 5).await?;
@@ -51,7 +50,7 @@ fn what_lies_within_children_is_told_once() {
             child.on_abort("undo", &("a", 5_i64))?;
             Ok::<_, Error>(())
         };
-        tx.open_nested(how, outer).await?;
+        tx.open_atomic(("outer", &LockMode::write()), outer).await?;
         assert_eq!(seen(&own, "a").await, (5, 0), "the outer child's, once");
         add(tx, numbers, "own", 1).await?;
         Err::<(), _>(Error::rollback("enough"))

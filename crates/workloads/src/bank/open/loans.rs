@@ -7,7 +7,7 @@
 //! locked; what the called one borrows itself are children after it. As balances may be negative,
 //! the order of all these changes does not matter.
 
-use muesli::open_nesting::{OpenNested, OpenTx};
+use muesli::open_nesting::OpenTx;
 use muesli::{Db, Error, Space};
 
 use super::locks::lock_of;
@@ -55,11 +55,10 @@ impl OpenAccounts {
     ) -> Result<(), Error> {
         let changes = [(from, -amount), (to, amount)];
         let pay = async |child: &OpenTx| work.books.rows.change(child, work.space, &changes).await;
-        let how = OpenNested::new()
-            .lock(lock_of(from), &self.modes.withdraw)
+        tx.open_atomic((lock_of(from), &self.modes.withdraw), pay)
             .lock(lock_of(to), &self.modes.deposit)
-            .on_abort(UNDO, changes.as_slice());
-        tx.open_nested(how, pay).await
+            .on_abort(UNDO, changes.as_slice())
+            .await
     }
 
     /// What accounts hold together that loans would visit, each read by an open child.
@@ -88,6 +87,6 @@ impl OpenAccounts {
             let found = work.books.rows.read(child, work.space, account).await?;
             Ok::<_, Error>(found[0].balance)
         };
-        tx.open_nested(OpenNested::new().lock(lock_of(account), &self.modes.read), look).await
+        tx.open_atomic((lock_of(account), &self.modes.read), look).await
     }
 }

@@ -1,6 +1,6 @@
 //! Transfers and sums of the bank.
 
-use muesli::open_nesting::{OpenNested, OpenTx};
+use muesli::open_nesting::OpenTx;
 use muesli::{Db, Error, Space};
 
 use super::locks::lock_of;
@@ -106,8 +106,8 @@ impl OpenAccounts {
             child.acquire_lock(lock_of(account), &self.modes.withdraw).await?;
             books.rows.write(child, space, (account, found.after(by))).await
         };
-        let how = OpenNested::new().expect_lock(lock_of(account));
-        tx.open_nested(how.on_abort(UNDO, &[(account, by)].as_slice()), withdraw).await
+        let child = tx.open_atomic((), withdraw).expect_lock(lock_of(account));
+        child.on_abort(UNDO, &[(account, by)].as_slice()).await
     }
 
     /// As in the other models, the transfer waits in this part.
@@ -127,8 +127,8 @@ impl OpenAccounts {
             }
             work.length.wait(work.db).await
         };
-        let how = OpenNested::new().lock(lock_of(account), &self.modes.deposit);
-        tx.open_nested(how.on_abort(UNDO, &[change].as_slice()), deposit).await
+        let child = tx.open_atomic((lock_of(account), &self.modes.deposit), deposit);
+        child.on_abort(UNDO, &[change].as_slice()).await
     }
 
     /// What accounts hold, those of each sum read by an open child.
@@ -148,9 +148,11 @@ impl OpenAccounts {
                     work.length.wait(work.db).await?;
                     Ok::<_, Error>(found)
                 };
-                let lock = |how: OpenNested, it: &u32| how.lock(lock_of(*it), &self.modes.read);
-                let how = pair.iter().fold(OpenNested::new(), lock);
-                found.extend(tx.open_nested(how, read).await?);
+                let mut child = tx.open_atomic((), read);
+                for account in pair {
+                    child = child.lock(lock_of(*account), &self.modes.read);
+                }
+                found.extend(child.await?);
             }
             Ok(found)
         };
