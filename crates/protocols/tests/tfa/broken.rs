@@ -62,6 +62,18 @@ fn a_look_at_one_level_alone_and_a_rollback_to_an_inner_one_are_noticed() {
     assert_eq!(violation(Switches::default(), scope, Level::SerializableAttempts), None);
 }
 
+/// The transaction itself has read what the other one overwrites, when its child meets a.
+const OUTER_READ_AT_1: Program = (1, &[Get("b"), Nest, Get("a"), Merge, Put("c")]);
+
+/// As `validate` is printed for open nesting, which leaves out the innermost open ancestor.
+#[test]
+fn a_look_that_leaves_out_the_transactions_own_level_is_noticed() {
+    let scope: (&[_], &[_]) = (&[], &[WRITE_AB_AT_0, OUTER_READ_AT_1]);
+    let switches = Switches::default().without(FamilySwitch::MovesOwnLevel);
+    assert!(violation(switches, scope, Level::SerializableAttempts).is_some());
+    assert_eq!(violation(Switches::default(), scope, Level::SerializableAttempts), None);
+}
+
 #[test]
 fn a_copy_that_is_left_behind_is_noticed() {
     let switches = Switches::default().without(FamilySwitch::LeavesNoCopy);

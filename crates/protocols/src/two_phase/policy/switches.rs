@@ -72,6 +72,9 @@ breakable! {
         MovesValidated = "moves_validated",
         /// All that it has read is, at all of its levels, not at the innermost one alone.
         MovesAllLevels = "moves_all_levels",
+        /// The transaction's own level is among them. Broken, the walk from the innermost level
+        /// outwards ends before it, as the dissertation prints `validate` for open nesting.
+        MovesOwnLevel = "moves_own_level",
         /// The outermost level with a read that has changed is undone, not the innermost such.
         UndoesOutermost = "undoes_outermost",
         /// What a level has read is its parent's once it is merged.

@@ -47,9 +47,33 @@ use crate::two_phase::coordinator::asked::{
 use crate::two_phase::coordinator::pages::first_pages;
 use crate::two_phase::coordinator::slot::Slot;
 use crate::two_phase::message::ReadReply;
-use crate::two_phase::policy::FamilySwitch;
+use crate::two_phase::policy::{FamilySwitch, Switches};
 use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, Time, TwoPhase, Variant};
+
+/// Of which levels what was read is looked at once more: of all, unless a test broke that.
+#[derive(Clone, Copy)]
+struct LevelsLookedAt {
+    /// Those outside of the innermost one.
+    outer: bool,
+    /// The transaction's own, where that is not the innermost one.
+    own: bool,
+}
+
+impl LevelsLookedAt {
+    const ALL: LevelsLookedAt = LevelsLookedAt { outer: true, own: true };
+
+    fn by(switches: &Switches) -> LevelsLookedAt {
+        LevelsLookedAt {
+            outer: switches.keeps(FamilySwitch::MovesAllLevels),
+            own: switches.keeps(FamilySwitch::MovesOwnLevel),
+        }
+    }
+
+    fn has(self, level: u32, innermost: u32) -> bool {
+        level == innermost || self.outer && (self.own || level > 0)
+    }
+}
 
 impl<V: Variant> Slot<V> {
     /// Whether what it has read can be looked at once more.
@@ -65,14 +89,14 @@ impl<V: Variant> Slot<V> {
     }
 
     /// The keys whose versions are to be looked at: those of levels that no scan undoes anyway.
-    fn keys_to_look_at(&self, all_levels: bool) -> AskedKeys {
+    fn keys_to_look_at(&self, looks: LevelsLookedAt) -> AskedKeys {
         let scanned = self.sets.level_of_first_scan();
         let until = scanned.map_or(self.sets.reads.len(), |level| match level {
             0 => 0,
             level => self.sets.reads_outside(level),
         });
         let innermost = self.sets.depth();
-        let is_asked = |place: &usize| all_levels || self.sets.level_of_read(*place) == innermost;
+        let is_asked = |place: &usize| looks.has(self.sets.level_of_read(*place), innermost);
         let reads = (0..until).filter(is_asked).map(|place| &self.sets.reads[place]);
         let keys: BTreeSet<_> = reads.map(|read| (read.space, read.key.clone())).collect();
         keys.into_iter().enumerate().map(|(place, (space, key))| (place, space, key)).collect()
@@ -169,7 +193,7 @@ impl<V: Variant> Coordinator<V> {
         let switches = V::switches(&self.switches);
         let Some(slot) = self.slot(txn) else { return };
         let keys = match switches.keeps(FamilySwitch::MovesValidated) {
-            true => slot.keys_to_look_at(switches.keeps(FamilySwitch::MovesAllLevels)),
+            true => slot.keys_to_look_at(LevelsLookedAt::by(&switches)),
             false => AskedKeys::new(),
         };
         slot.begin_move(Some(to), Some(aside));
@@ -209,7 +233,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> OpId {
         let slot = self.slot(txn).expect("a transaction whose level ends");
-        let keys = slot.keys_to_look_at(true);
+        let keys = slot.keys_to_look_at(LevelsLookedAt::ALL);
         slot.begin_move(None, None);
         let groups = self.by_reads(txn, keys, here, cx);
         let (first, mut queued) = first_pages(groups, &cx.settings.limits);
