@@ -257,6 +257,35 @@ fn commit_handlers_that_do_not_run_are_noticed() {
     assert_eq!(run_counters(None, seed).wrong, Vec::<&str>::new());
 }
 
+/// The first seed with which a run without a rule is found to be wrong, and one with it is not.
+fn noticed(
+    switch: NestingSwitch,
+    run: impl Fn(Option<NestingSwitch>, u64) -> JudgedRun,
+) -> Option<u64> {
+    let is_wrong = |run: &JudgedRun| !run.wrong.is_empty() || run.verdict.is_broken();
+    let seed = (0..200).find(|seed| is_wrong(&run(Some(switch), *seed)))?;
+    println!("{switch:?}: {seed}");
+    assert!(!is_wrong(&run(None, seed)), "{switch:?} {seed}");
+    Some(seed)
+}
+
+/// Locks that are taken after the commit, or by nobody who only looks: answers tell.
+#[test]
+fn locks_that_children_take_late_or_not_at_all_are_noticed() {
+    for switch in [NestingSwitch::LockInCommit, NestingSwitch::LockReads] {
+        let run = |switch, seed| run_sets("score", switch, seed);
+        assert!(noticed(switch, run).is_some(), "{switch:?}");
+    }
+}
+
+/// What a failed commit did is undone twice, or its caller is not told.
+#[test]
+fn ends_as_they_are_printed_are_noticed() {
+    for switch in [NestingSwitch::TellFailedCommit, NestingSwitch::CompensateOnce] {
+        assert!(noticed(switch, run_counters).is_some(), "{switch:?}");
+    }
+}
+
 /// Each child is in order by its rows, whatever its root and others do: only what the operations
 /// answered tells that locks were not looked at, or went too early.
 #[test]
