@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use muesli_core::{Abort, LevelRole, client};
+use muesli_core::{Abort, LevelRole, Nanos, client};
 
 use super::child::OpenTx;
 use super::ending::Finish;
@@ -186,14 +186,8 @@ impl<'a> RootAttempt<'a> {
             false => Ok(ScopeEnd::Aborted),
         };
         if is_open {
-            let over = self.layer.now()?;
-            self.scope.took(NestingPhase::Ending, ending, over);
-            let all = over.0.saturating_sub(begun.0);
-            let phases = self.scope.phases();
-            self.layer.nesting.counters.count_attempt(ran.is_ok(), all, phases);
-            let ends =
-                phases[NestingPhase::Commit as usize] + phases[NestingPhase::Ending as usize];
-            options.choosing.inspect(|it| it.sub_commits(Duration::from_nanos(ends)));
+            let ends = self.count(begun, ending, ran.is_ok())?;
+            options.choosing.inspect(|it| it.sub_commits(ends));
         }
         self.ended.set(true);
         let answer = answer.take();
@@ -218,6 +212,17 @@ impl<'a> RootAttempt<'a> {
             (Err(_), Err(error)) => return Err(Stopped::Database(error)),
         }
         Ok(answer.expect("the body has answered"))
+    }
+
+    /// It has ended, which took from `ending` on: how long its commit and its end took.
+    fn count(&self, begun: Nanos, ending: Nanos, committed: bool) -> Result<Duration, Error> {
+        let over = self.layer.now()?;
+        self.scope.took(NestingPhase::Ending, ending, over);
+        let all = over.0.saturating_sub(begun.0);
+        let phases = self.scope.phases();
+        self.layer.nesting.counters.count_attempt(committed, all, phases);
+        let ends = phases[NestingPhase::Commit as usize] + phases[NestingPhase::Ending as usize];
+        Ok(Duration::from_nanos(ends))
     }
 
     /// Commits the scope of a transaction that has accessed nothing itself, by one that sees what
