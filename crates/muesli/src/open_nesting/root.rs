@@ -177,21 +177,17 @@ impl<'a> RootAttempt<'a> {
             ran => (ran.map(drop), false),
         };
         let is_unknown = matches!(ran, Err(Stopped::Database(Error::Unknown { .. })));
+        let ending = self.layer.now()?;
         if !is_unknown {
             flight.over();
         }
-        let ending = self.layer.now()?;
-        let finished = match self.scope.is_touched() && !is_released {
-            true => self.finish().await,
-            false => Ok(ScopeEnd::Aborted),
-        };
+        let finished = self.finish_touched(is_released).await;
         if is_open {
             let ends = self.count(begun, ending, ran.is_ok())?;
             options.choosing.inspect(|it| it.sub_commits(ends));
         }
         self.ended.set(true);
         let answer = answer.take();
-        let has_answered = answer.is_some();
         match (ran, finished) {
             // What is not done yet somebody else will do.
             (Ok(()), Err(error)) => self.layer.nesting.warn(&error.to_string()),
@@ -205,13 +201,16 @@ impl<'a> RootAttempt<'a> {
                 Ok(_) | Err(_) => return Err(stopped),
             },
             (Err(Stopped::Database(Error::Conflict { .. })), Ok(_))
-                if !self.layer.nesting.holds(NestingSwitch::TellFailedCommit)
-                    && self.scope.children() > 0
-                    && has_answered => {}
+                if self.hides_failure() && answer.is_some() => {}
             (Err(stopped), Ok(_)) => return Err(stopped),
             (Err(_), Err(error)) => return Err(Stopped::Database(error)),
         }
         Ok(answer.expect("the body has answered"))
+    }
+
+    /// For tests: what must not be done, a commit that failed and is not told.
+    fn hides_failure(&self) -> bool {
+        !self.layer.nesting.holds(NestingSwitch::TellFailedCommit) && self.scope.children() > 0
     }
 
     /// It has ended, which took from `ending` on: how long its commit and its end took.
@@ -252,8 +251,12 @@ impl<'a> RootAttempt<'a> {
         self.layer.db_as(LevelRole::Own).transact_here(seal).await?.ok_or_else(abandoned)
     }
 
-    async fn finish(&self) -> Result<ScopeEnd, Error> {
-        self.layer.finish(self.scope.id, Finish::own(&self.scope)).await
+    /// Ends its scope, if something is left of it.
+    async fn finish_touched(&self, is_released: bool) -> Result<ScopeEnd, Error> {
+        match self.scope.is_touched() && !is_released {
+            true => self.layer.finish(self.scope.id, Finish::own(&self.scope)).await,
+            false => Ok(ScopeEnd::Aborted),
+        }
     }
 
     /// Whether another attempt is to be made although the body may have ended with an error.
