@@ -80,9 +80,9 @@ impl Seen {
         let numbers = 0..KEYS;
         let due: BTreeSet<_> =
             numbers.filter(|number| self.acknowledged.borrow()[*number] > 0).map(key).collect();
-        let rows = db.transact_here(async move |tx| tx.scan(space, Range::all(), usize::MAX).await);
+        let rows = db.transact_here(async move |tx| tx.scan(space, Range::all()).await);
         let Ok(rows) = rows.await else { return };
-        let found: BTreeSet<_> = rows.into_iter().map(|(key, _)| key.to_vec()).collect();
+        let found: BTreeSet<_> = rows.into_iter().map(|(key, _)| key.as_ref().to_vec()).collect();
         let (seen, wanted) = self.scanned.get();
         self.scanned.set((seen + due.intersection(&found).count(), wanted + due.len()));
     }
