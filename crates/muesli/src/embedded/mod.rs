@@ -40,6 +40,10 @@ use tick::{Loop, LoopPlan};
 /// So many jobs from other threads may wait for a loop; further ones wait to be handed over.
 const JOBS_MAX: usize = 1 << 16;
 
+/// Bodies with children of children are polled as deeply as these are nested: a loop has the stack
+/// of a process's main thread.
+const STACK_BYTES: usize = 8 << 20;
+
 /// What other threads see of a loop.
 struct LoopInbox {
     jobs: ArrayQueue<Job>,
@@ -227,7 +231,7 @@ fn start<P: Protocol>(
             drop(alive);
             report
         };
-        let thread = std::thread::Builder::new().name(name).spawn(run);
+        let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(run);
         threads.push(thread.expect("the system has a thread for each loop"));
     }
     let driver = Loops { serving, inboxes, closing, threads: Mutex::new(threads) };

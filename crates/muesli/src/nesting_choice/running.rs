@@ -99,15 +99,17 @@ impl PartRun {
         self.choosing.attempt().seen.undone_alone(self.level);
     }
 
-    /// Asks the database for what children need besides their bodies, and counts how long it took.
-    pub async fn sub_commit<T>(part: Option<&PartRun>, asked: impl Future<Output = T>) -> T {
-        let Some(PartRun { choosing, .. }) = part else { return asked.await };
-        let begun = choosing.now();
-        let answer = asked.await;
+    /// The time, where it is of interest when something began.
+    pub fn begun(part: Option<&PartRun>) -> Option<Nanos> {
+        part.and_then(|part| part.choosing.now())
+    }
+
+    /// What children need besides their bodies was asked of the database since `begun`.
+    pub fn sub_commit_since(part: Option<&PartRun>, begun: Option<Nanos>) {
+        let Some(PartRun { choosing, .. }) = part else { return };
         if let (Some(begun), Some(now)) = (begun, choosing.now()) {
             choosing.sub_commits(Duration::from_nanos(now.0.saturating_sub(begun.0)));
         }
-        answer
     }
 }
 

@@ -114,7 +114,7 @@ impl OpenTx {
     /// this transaction's body is to return, and any other that
     /// [`Db::transact`](crate::Db::transact) has.
     ///
-    /// Source: A. Turcu's dissertation (2015), chapter 5 and section 6.2.
+    /// Source: A. Turcu's dissertation (2015), chapter 5 and section 6.3.1.
     pub fn open_atomic<T, E, F>(
         &self,
         lock: impl Into<OpenLock>,

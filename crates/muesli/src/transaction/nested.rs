@@ -80,12 +80,14 @@ impl Tx {
         E: From<Error> + 'static,
     {
         if !caught && self.choosing.as_ref().is_some_and(|it| it.model() == NestingModel::Flat) {
-            return self.run_part(made, body).await.map(Some);
+            return self.run_part(false, made, body).await.map(Some);
         }
         let begins = self.next_place();
         let part = Choosing::part(self.choosing.as_ref());
         let part = part.as_ref();
-        let mut open = PartRun::sub_commit(part, OpenChild::begin(self)).await?;
+        let begun = PartRun::begun(part);
+        let mut open = OpenChild::begin(self).await?;
+        PartRun::sub_commit_since(part, begun);
         let mut undone = 0;
         loop {
             let child = made(self.child());
@@ -95,7 +97,12 @@ impl Tx {
             let ended = match (child.conflict(), &ran) {
                 _ if waits => open.give_up().await,
                 (Some(conflict), _) => Err(conflict),
-                (None, Ok(_)) => PartRun::sub_commit(part, open.merge()).await,
+                (None, Ok(_)) => {
+                    let begun = PartRun::begun(part);
+                    let merged = open.merge().await;
+                    PartRun::sub_commit_since(part, begun);
+                    merged
+                }
                 (None, Err(_)) => open.give_up().await,
             };
             match ended {
@@ -125,10 +132,11 @@ impl Tx {
         }
     }
 
-    /// Runs a body that only reads as a part of this level: where it ends with an error there is
+    /// Runs a body as a part of this level; where one that only reads ends with an error there is
     /// nothing to undo.
-    pub(crate) async fn run_reading<T, E, H, F>(
+    pub(crate) async fn run_part<T, E, H, F>(
         &self,
+        only_reads: bool,
         made: &impl Fn(Tx) -> H,
         body: &F,
     ) -> Result<T, E>
@@ -137,30 +145,7 @@ impl Tx {
         F: AsyncFn(&H) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        self.run_part_of(OpenPart::begin(self, true)?, made, body).await
-    }
-
-    /// Runs a body as a part of this level.
-    async fn run_part<T, E, H, F>(&self, made: &impl Fn(Tx) -> H, body: &F) -> Result<T, E>
-    where
-        H: Borrow<Tx>,
-        F: AsyncFn(&H) -> Result<T, E>,
-        E: From<Error> + 'static,
-    {
-        self.run_part_of(OpenPart::begin(self, false)?, made, body).await
-    }
-
-    async fn run_part_of<T, E, H, F>(
-        &self,
-        open: OpenPart<'_>,
-        made: &impl Fn(Tx) -> H,
-        body: &F,
-    ) -> Result<T, E>
-    where
-        H: Borrow<Tx>,
-        F: AsyncFn(&H) -> Result<T, E>,
-        E: From<Error> + 'static,
-    {
+        let open = OpenPart::begin(self, only_reads)?;
         let run = Choosing::part(self.choosing.as_ref());
         let part = made(self.part());
         let ran = body(&part).await;

@@ -40,7 +40,7 @@ impl OpenTx {
         };
         let made = |tx| self.inlined(tx);
         let (answer, mut calls, found) = match self.layer.reads_only() {
-            true => self.tx.run_reading(&made, &run).await?,
+            true => self.tx.run_part(true, &made, &run).await?,
             false => {
                 let ran = self.tx.run_child(&made, &run, false).await?;
                 ran.expect("a part that does not wait passes it on")
