@@ -100,10 +100,11 @@ impl Tried {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::observation::NestingObservation;
     use super::super::took::TimeSlot;
     use super::*;
-    use std::time::Duration;
 
     /// A model in whose slot a hundred attempts committed, unless `aborted` of them.
     fn tried(model: NestingModel, aborted: u64, seen: NestingObservation) -> Tried {

@@ -79,6 +79,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
         "muesli",
         &[
             "core",
+            "broadcast",
             "derive",
             "threads",
             "log",
