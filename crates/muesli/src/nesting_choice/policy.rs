@@ -82,7 +82,7 @@ enum ChoicePhase {
     /// The models have their slots in turn.
     Comparing { cause: ComparisonCause, slots: u64 },
     /// A model is kept until then; a change is looked for from this moment on.
-    Kept { until: u64, looks_from: u64, watch: ChangeWatch, all: Took },
+    Kept { until: u64, looks_from: u64, watch: Box<ChangeWatch>, all: Took },
 }
 
 /// A decision, with what it was made from.
@@ -360,7 +360,7 @@ impl ChoicePolicy {
         self.phase = ChoicePhase::Kept {
             until: kept.div_ceil(unit) * unit,
             looks_from: self.at + slots * self.length * self.rest,
-            watch: ChangeWatch::of(is_simplest),
+            watch: Box::new(ChangeWatch::of(is_simplest)),
             all: Took::default(),
         };
         let (tried, begun) = (self.tried.clone(), self.begun);

@@ -15,7 +15,6 @@ mod groups;
 mod home_copies;
 mod hung_disk;
 mod lost;
-mod lost_directory;
 mod near;
 mod nested;
 mod objects;
