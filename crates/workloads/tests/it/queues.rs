@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use muesli_core::Protocol;
 use muesli_protocols::certified::{self, Certified, CertifiedSwitch};
-use muesli_protocols::granola::{self, Granola, GranolaSwitch};
 use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::sharded::{self, Sharded, ShardedSwitch};
 use muesli_protocols::two_phase::Sabotage;
@@ -51,9 +50,6 @@ fn who_waits_for_an_item_is_woken_when_there_is_one() {
         "certified-multipaxos",
         "sharded-multipaxos",
         "sharded-pob",
-        "granola",
-        "granola-locking",
-        "sinfonia",
     ] {
         let queues = queues();
         let workload: Arc<dyn AnyWorkload> = queues.clone();
@@ -97,8 +93,4 @@ fn a_watch_that_is_not_compared_sleeps_on() {
     assert_eq!(in_vain::<Sharded>(("sharded-multipaxos", 2), &compared), 0);
     let without = compared.without(ShardedSwitch::ComparesWatches);
     assert!(in_vain::<Sharded>(("sharded-multipaxos", 2), &without) > 0);
-    let compared = granola::Switches::default();
-    assert_eq!(in_vain::<Granola>(("granola", 0), &compared), 0);
-    let without = compared.without(GranolaSwitch::ComparesWatches);
-    assert!(in_vain::<Granola>(("granola", 0), &without) > 0);
 }
