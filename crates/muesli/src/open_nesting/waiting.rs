@@ -23,7 +23,7 @@ use crate::transaction::retrying::ReadChange;
 use crate::transaction::tx::Tx;
 
 /// What was read, and is watched.
-struct WatchedReads {
+struct ReadsWaitedFor {
     reads: ReadNotes,
     change: ReadChange,
     /// The transaction that has read it.
@@ -33,7 +33,7 @@ struct WatchedReads {
 /// The waits of one transaction, between its attempts.
 #[derive(Default)]
 pub(super) struct RetryWait {
-    watched: Option<WatchedReads>,
+    watched: Option<ReadsWaitedFor>,
 }
 
 impl RetryWait {
@@ -95,7 +95,7 @@ impl Layer {
 
     /// Reads the same once more, and watches it; `None` where changes cannot be known, or somebody
     /// was in the way.
-    async fn watch_again(&self, reads: ReadNotes) -> Result<Option<WatchedReads>, Error> {
+    async fn watch_again(&self, reads: ReadNotes) -> Result<Option<ReadsWaitedFor>, Error> {
         let (db, inner) = (&self.db, &self.db.inner);
         // It keeps nothing from others.
         let options = TxnOptions { tried_since: Nanos(0), ..db.txn_options() };
@@ -117,7 +117,7 @@ impl Layer {
             open.tx.watch_reads()
         };
         match read.await {
-            Ok(change) => Ok(change.map(|change| WatchedReads { reads, change, _open: open })),
+            Ok(change) => Ok(change.map(|change| ReadsWaitedFor { reads, change, _open: open })),
             Err(error) if error.is_retryable() => Ok(None),
             Err(error) => Err(error),
         }

@@ -103,7 +103,7 @@ impl Snapshot for Reads {
 
     /// It depends on more than what repositories have shown that answered before; these have shown
     /// nothing that depends on more than it shows.
-    fn is_later_than(&self, known: &Reads) -> bool {
+    fn is_ahead_of(&self, known: &Reads) -> bool {
         let entry = |reads: &Reads, it: &RepositoryId| reads.clock.get(*it);
         known.answered.iter().any(|it| entry(self, it) > entry(known, it))
             && self.answered.iter().all(|it| entry(known, it) <= entry(self, it))

@@ -119,9 +119,9 @@ fn watches_of_clients_come_to_an_end_of_their_room() {
         let message = Message::Watch { request, reads: reads.clone() };
         let sent = receive_any_from(&mut harness, own, message, Sender::CLIENT).unwrap();
         kept += usize::from(sent.is_empty());
-        let is_told =
+        let is_answer =
             |it: &Message| matches!(it, Message::Changed { request: of, .. } if *of == request);
-        assert!(sent.iter().all(is_told), "{sent:?}");
+        assert!(sent.iter().all(is_answer), "{sent:?}");
     }
     assert!((1..20).contains(&kept), "{kept} watches");
     let left = (harness.participant.remembered(), harness.participant.known_coordinators());

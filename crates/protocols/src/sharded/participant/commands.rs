@@ -123,7 +123,7 @@ impl ShardMember {
         let settled = self.transactions.change(txn, |it| {
             let it = &mut it.prepared;
             match decision {
-                Decision::Commit(at) => it.hear_of_commit(at),
+                Decision::Commit(at) => it.observe_commit(at),
                 Decision::Abort(_) => it.outcome = it.outcome.or(Some(decision)),
             }
             it.is_settled = true;

@@ -91,7 +91,7 @@ impl ShardMember {
                     (peer.has_voted, peer.objection) = (true, objection);
                 }
                 ShardAnswer::Ended { decision: Decision::Commit(at) } if fits(at) => {
-                    it.hear_of_commit(at);
+                    it.observe_commit(at);
                 }
                 ShardAnswer::Ended { decision: Decision::Abort(_) } => peer.is_refused = true,
                 ShardAnswer::Settled => peer.is_settled = true,

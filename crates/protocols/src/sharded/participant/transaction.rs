@@ -96,7 +96,7 @@ impl PreparedTransaction {
     /// Somebody says that it commits at `at`: then all other shards have voted for it, as far as
     /// nothing else is known of them. What this shard itself finds counts all the same: a member
     /// that lies cannot commit what is objected to here.
-    pub fn hear_of_commit(&mut self, at: Timestamp) {
+    pub fn observe_commit(&mut self, at: Timestamp) {
         if self.outcome.is_none() {
             self.at = self.at.or(Some(at));
             self.peers.values_mut().for_each(|peer| peer.has_voted = true);
@@ -287,7 +287,7 @@ mod tests {
             (Some(Abort::StaleRead), Decision::Abort(Abort::StaleRead)),
         ] {
             let mut it = prepared();
-            it.hear_of_commit(at);
+            it.observe_commit(at);
             assert_eq!((it.outcome, it.decided(true)), (None, None), "it has not voted");
             (it.has_voted, it.objection) = (true, objection);
             assert_eq!(it.decided(true), Some(wanted));
@@ -296,12 +296,12 @@ mod tests {
 
     #[test]
     fn an_objection_that_is_known_stands_and_so_does_the_timestamp() {
-        let (first, later) =
+        let (first, second) =
             (Timestamp::new(5, RepositoryId(1)), Timestamp::new(6, RepositoryId(2)));
         let mut it = prepared();
         it.peers.get_mut(&ShardId(1)).unwrap().objection = Some(Abort::StaleRead);
         it.at = Some(first);
-        it.hear_of_commit(later);
+        it.observe_commit(second);
         it.has_voted = true;
         let aborts = Some(Decision::Abort(Abort::StaleRead));
         assert_eq!((it.at, it.decided(true)), (Some(first), aborts));

@@ -47,7 +47,7 @@ pub trait Snapshot: Bound + StatedBounds {
     /// Whether what is read at it sees all that `other` depends on.
     fn reaches(&self, other: &Self) -> bool;
     /// Whether a repository that was asked at `known`, or before, has answered at a later present.
-    fn is_later_than(&self, known: &Self) -> bool;
+    fn is_ahead_of(&self, known: &Self) -> bool;
     /// Whether a read at `repository` leaves it as it is, so that others need not wait for it.
     fn is_fixed_at(&self, repository: RepositoryId) -> bool;
     /// Its place among the timestamps of commits, as clients are told.
@@ -81,7 +81,7 @@ impl Snapshot for Timestamp {
     }
 
     #[inline]
-    fn is_later_than(&self, known: &Timestamp) -> bool {
+    fn is_ahead_of(&self, known: &Timestamp) -> bool {
         self > known
     }
 

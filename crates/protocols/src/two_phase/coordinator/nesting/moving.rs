@@ -164,8 +164,8 @@ impl<V: Variant> Coordinator<V> {
         let is_vector = V::POLICIES.reading.is_side_by_side();
         V::POLICIES.reading.can_move()
             && self.slot(txn).is_some_and(|slot| {
-                let is_later = |known: &V::Snapshot| answered.is_later_than(known);
-                slot.snapshot.as_ref().is_some_and(is_later)
+                let is_beyond = |known: &V::Snapshot| answered.is_ahead_of(known);
+                slot.snapshot.as_ref().is_some_and(is_beyond)
                     && (!is_vector || slot.forwards(suffered))
             })
     }

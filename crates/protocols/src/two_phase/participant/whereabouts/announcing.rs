@@ -83,7 +83,7 @@ impl<V: Variant> Participant<V> {
             let is_news = match pointer {
                 _ if !self.switches.keeps(FamilySwitch::IgnoresStaleNews) => true,
                 Some((_, at)) => at < moved.at,
-                None => self.whereabouts.lacks_owners() && self.is_later_than_here(&moved),
+                None => self.whereabouts.lacks_owners() && self.is_newer_than_here(&moved),
             };
             if is_news {
                 news.push(moved.clone());

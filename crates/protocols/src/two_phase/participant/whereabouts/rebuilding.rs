@@ -266,7 +266,7 @@ impl<V: Variant> Participant<V> {
         let is_news = |it: &MovedKey| {
             let pointer = self.whereabouts.pointer(it.space, &it.key, cx.catalog);
             let arrives = it.to == self.id && self.is_arriving(it);
-            !arrives && self.is_later_than_here(it) && pointer.is_none_or(|(_, at)| at < it.at)
+            !arrives && self.is_newer_than_here(it) && pointer.is_none_or(|(_, at)| at < it.at)
         };
         let news = found.into_iter().filter(is_news).collect();
         self.point_from_here(news, cx);
@@ -312,7 +312,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Whether a key was not here at or after the time of a pointer, as far as versions tell.
-    pub(super) fn is_later_than_here(&self, moved: &MovedKey) -> bool {
+    pub(super) fn is_newer_than_here(&self, moved: &MovedKey) -> bool {
         let versions = self.versions(moved.space);
         let newest = versions.and_then(|it| Some(it.newest(it.find(&moved.key)?)));
         newest.is_none_or(|newest| newest.value.is_none() && newest.at < moved.at)
