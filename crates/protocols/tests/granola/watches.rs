@@ -28,18 +28,18 @@ fn write(harness: &mut Harness, sequence: u64, value: Option<&str>) -> (Timestam
     let writes = vec![(space(harness), harness.key_in(0), value.map(SmallBytes::from))];
     request.parts[0].task = Task::Install(Box::new(Install { writes, ..Install::default() }));
     let sent = harness.receive(Message::Request(Arc::new(request)));
-    (done_at(&sent).expect("nobody is in its way"), told(&sent))
+    (done_at(&sent).expect("nobody is in its way"), answered(&sent))
 }
 
-fn told(sent: &[Message]) -> Vec<u64> {
-    let told = sent.iter().filter_map(|message| match message {
+fn answered(sent: &[Message]) -> Vec<u64> {
+    let answered = sent.iter().filter_map(|message| match message {
         Message::Changed { repository, request } => {
             assert_eq!(*repository, RepositoryId(0), "who tells");
             Some(*request)
         }
         _ => None,
     });
-    told.collect()
+    answered.collect()
 }
 
 fn of_key(harness: &Harness, partition: u16, version: Timestamp) -> WatchedReads {
@@ -56,9 +56,9 @@ fn of_all(harness: &Harness, at: Timestamp, live: u64) -> WatchedReads {
 /// Asks for a watch; whether it is kept.
 fn watch(harness: &mut Harness, request: u64, reads: WatchedReads) -> bool {
     let sent = harness.receive(Message::Watch { request, reads: Box::new(reads) });
-    let told = told(&sent);
-    assert!(told.is_empty() || told == [request], "{sent:?}");
-    told.is_empty()
+    let answered = answered(&sent);
+    assert!(answered.is_empty() || answered == [request], "{sent:?}");
+    answered.is_empty()
 }
 
 #[test]
@@ -67,8 +67,8 @@ fn a_change_wakes_who_has_read_the_key_or_its_range_once() {
         let mut harness = Harness::new(switches);
         let (key, range) = (of_key(&harness, 0, ABSENT), of_all(&harness, ABSENT, 0));
         assert!(watch(&mut harness, 1, key.clone()) && watch(&mut harness, 2, range));
-        let (first, told) = write(&mut harness, 1, Some("x"));
-        assert_eq!(told, [1, 2]);
+        let (first, answered) = write(&mut harness, 1, Some("x"));
+        assert_eq!(answered, [1, 2]);
         assert_eq!(write(&mut harness, 2, Some("y")).1, [0; 0], "once");
         // What was read before is compared with what is there.
         assert!(!watch(&mut harness, 3, key));
@@ -160,9 +160,9 @@ fn who_waits_for_a_change_of_what_goes_is_told() {
     };
     request.parts[0].task = Task::Move(Box::new(order));
     let sent = harness.receive(Message::Request(Arc::new(request)));
-    assert_eq!(told(&sent), [0; 0], "it is here still");
+    assert_eq!(answered(&sent), [0; 0], "it is here still");
     let place = Timestamp::new(1_000_000, to);
     let sent = harness.receive(vote(2, TimestampVote::Commit(place)));
-    assert_eq!((done_at(&sent), told(&sent)), (Some(place), vec![1, 2]));
+    assert_eq!((done_at(&sent), answered(&sent)), (Some(place), vec![1, 2]));
     assert!(!watch(&mut harness, 3, key), "it is elsewhere");
 }

@@ -273,7 +273,7 @@ impl<V: Variant> Participant<V> {
     }
 
     /// Others take these keys to be here: those that are not go back to their directories.
-    fn give_back_lost(&mut self, told: Vec<MovedKey>, cx: &mut Context<'_, V>) {
+    fn give_back_lost(&mut self, answered: Vec<MovedKey>, cx: &mut Context<'_, V>) {
         let is_lost = |it: &MovedKey| {
             let went = self.whereabouts.pointer(it.space, &it.key, cx.catalog).is_some();
             !self.is_arriving(it) && !went && !self.has_key(it.space, &it.key, cx.catalog)
@@ -282,7 +282,7 @@ impl<V: Variant> Participant<V> {
             let to = directory_of(it.space, &it.key, cx.catalog);
             (to != self.id).then_some(MovedKey { to, at: Timestamp(it.at.0 + 1), ..it })
         };
-        let news = told.into_iter().filter(is_lost).filter_map(back).collect();
+        let news = answered.into_iter().filter(is_lost).filter_map(back).collect();
         self.point_from_here(news, cx);
     }
 
