@@ -14,7 +14,7 @@ use crate::time::Nanos;
 /// How a transaction is to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TxnOptions {
-    /// Writes are refused; the transaction never validates and never aborts.
+    /// Writes are refused; unless it is strict, the transaction never validates and never aborts.
     pub read_only: bool,
     /// Strict serializability: a read-only transaction is validated as an update is.
     pub strict: bool,

@@ -140,7 +140,8 @@ impl Db {
             let fresh = options.staleness.map(|it| if sees_change { Staleness::NONE } else { it });
             // Readers keep no note of what they read, unless that is to be looked at once more.
             let strict = options.strict || sees_change && options.read_only;
-            TxnOptions { staleness: fresh, strict, ..options }
+            let follower_reads = options.follower_reads && !sees_change;
+            TxnOptions { staleness: fresh, strict, follower_reads, ..options }
         };
         self.arrive();
         let mut begun = client::with(database, |engine| {
@@ -164,9 +165,9 @@ impl Db {
             }
             Err(error) => {
                 let stopped = Stopped::by(error, open.tx.conflict());
-                // A reader runs once more before, with notes of what it reads.
-                let has_notes = sees_change || options().strict || !options().read_only;
-                if watches && has_notes && matches!(stopped, Stopped::Database(Error::Retry)) {
+                let waits = watches && self.has_notes(&how);
+                if waits && matches!(stopped, Stopped::Database(Error::Retry)) {
+                    choosing.inspect(|it| it.sleeps());
                     self.wait_for_change(&open.tx, timeout).await?;
                 }
                 return Err(stopped);
@@ -222,6 +223,12 @@ impl Db {
             Some(mut change) => self.until_changed(&mut change, timeout).await,
             None => self.sleep(self.inner.retry.pause_max).await,
         }
+    }
+
+    /// Whether an attempt that was made so has kept a note of what it has read: a reader runs once
+    /// more, with such, before it waits for a change.
+    pub(crate) fn has_notes(&self, how: &AttemptOptions<'_>) -> bool {
+        how.sees_change || self.options.strict || !self.options.read_only
     }
 
     /// Waits for a change, and a little longer where it is told of at once.

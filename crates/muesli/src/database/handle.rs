@@ -230,7 +230,8 @@ impl Db {
         self.having_seen(Timestamp::ZERO)
     }
 
-    /// The same session, whose transactions only read: they never abort and never validate.
+    /// The same session, whose transactions only read: they never abort and never validate (but for
+    /// one that asked for a retry, which is run once more as a [strict](Self::strict) one).
     pub fn read_only(&self) -> Db {
         Db { options: TxnOptions { read_only: true, ..self.options }, ..self.clone() }
     }

@@ -60,9 +60,10 @@ const DECISIONS_KEPT: usize = 32;
 /// or up to four times as long, until one is faster than the others and that is no chance, or 200
 /// transactions have committed with each. The one with which they take the least time is kept for
 /// 32 times as long as that was tried, up to 512 times where later comparisons say the same; all
-/// are tried again when the time has changed by 30 %, or when attempts end otherwise: a fifth more
-/// or fewer of them within a part, after one, or by a lock that was refused. So the warm-up is some
-/// 700 transactions at most, often a hundred, and comparisons are 3 % of all later ones.
+/// are tried again when the time has changed by 30 %, or when attempts end otherwise: of all
+/// attempts a fifth more end within a part, after one, or by a lock that was refused, or a fifth
+/// fewer where children are chosen. So the warm-up is some 700 transactions at most, often a
+/// hundred, and comparisons are 3 % of all later ones.
 ///
 /// A model goes early that has [nothing to save](LeftOut::SavesNothing) by what is
 /// [observed](NestingObservation): closed children, where hardly any attempt ends within a part;

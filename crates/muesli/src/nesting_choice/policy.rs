@@ -140,6 +140,17 @@ impl ChoicePolicy {
         }
     }
 
+    /// A choice among the others, if there are any; as many transactions run.
+    pub fn without_flat(self) -> ChoicePolicy {
+        let models = self.tried.iter().map(|it| it.model);
+        let models: Vec<_> = models.filter(|model| *model != NestingModel::Flat).collect();
+        if models.is_empty() {
+            return self;
+        }
+        let (running, begun) = (self.running, self.begun);
+        ChoicePolicy { running, begun, ..ChoicePolicy::new(&models, Nanos(self.at)) }
+    }
+
     /// What is chosen at present; `None`: that is being tried.
     pub fn chosen(&self) -> Option<NestingModel> {
         let is_chosen = matches!(self.phase, ChoicePhase::Kept { .. }) || self.tried.len() == 1;
@@ -196,7 +207,7 @@ impl ChoicePolicy {
     /// What was observed of an attempt that was run as this model and has just ended.
     pub fn observe(&mut self, now: Nanos, model: NestingModel, seen: &NestingObservation) {
         self.pass(now.0);
-        if model == self.current() {
+        if self.tried.len() > 1 && model == self.current() {
             self.slot.seen.add(seen);
         } // Else it began in a slot of another one.
     }
@@ -214,6 +225,10 @@ impl ChoicePolicy {
 
     /// Time passes.
     fn pass(&mut self, now: u64) {
+        if self.tried.len() == 1 {
+            self.at = self.at.max(now); // There is nothing to compare.
+            return;
+        }
         if self.length == 0 {
             self.slot.busy += self.running * now.saturating_sub(self.at);
             self.at = self.at.max(now);
@@ -222,9 +237,7 @@ impl ChoicePolicy {
         // However long nothing begins or ends, no more slots than so many are looked at.
         let looked_at = self.at.saturating_add(IDLE * self.length);
         if now > looked_at {
-            if self.running > 0 {
-                self.pass(looked_at);
-            }
+            self.pass(looked_at);
             (self.slot, self.at) = (TimeSlot::default(), now);
         }
         while self.at < now {
@@ -304,12 +317,13 @@ impl ChoicePolicy {
         if simplest.left_out.is_some() {
             return;
         }
-        for tried in self.tried.iter_mut().filter(|it| it.left_out.is_none()) {
+        for tried in self.tried.iter_mut().skip(1).filter(|it| it.left_out.is_none()) {
             let gains = tried.gains_over(&simplest.took);
             if tried.took.slots() > 0 && !gains && tried.cannot_gain_over(&simplest.took) {
                 tried.left_out = Some(LeftOut::SavesNothing);
             }
         }
+        self.assert_invariants();
     }
 
     /// All had their turns in a comparison.

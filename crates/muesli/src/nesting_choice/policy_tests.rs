@@ -257,3 +257,43 @@ fn what_was_observed_of_a_model_does_not_count_for_another() {
     policy.observe(Nanos(0), FLAT, &contended(FLAT));
     assert_eq!(policy.slot.seen, contended(FLAT));
 }
+
+/// Where children are undone alone there are no flat transactions: closed children are what open
+/// ones are compared with.
+#[test]
+fn the_simplest_is_compared_with_others_and_not_with_itself() {
+    for (costs, best) in [([100, 100], CLOSED), ([100, 300], CLOSED), ([300, 100], OPEN)] {
+        let [closed, open] = costs.map(|it| it * MICROS);
+        for sees in [contended, quiet] {
+            let mut clients = Loop { sees, ..Loop::new(&[CLOSED, OPEN]) };
+            clients.run(3_000, fixed(u64::MAX, closed, open));
+            assert_eq!(clients.policy.chosen(), Some(best), "{costs:?}");
+        }
+    }
+}
+
+/// A client whose transactions are short, and far between.
+#[test]
+fn a_comparison_of_rare_transactions_ends() {
+    let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0));
+    let mut now = 0;
+    for _ in 0..20_000 {
+        let model = policy.begin(Nanos(now));
+        now += fixed(100 * MICROS, 200 * MICROS, 0)(model);
+        policy.observe(Nanos(now), model, &contended(model));
+        policy.ended(Nanos(now), true);
+        now += 300_000 * MICROS;
+    }
+    assert_eq!(policy.chosen(), Some(FLAT));
+}
+
+#[test]
+fn what_has_nothing_to_compare_counts_nothing() {
+    let mut policy = ChoicePolicy::new(&[CLOSED], Nanos(0));
+    for _ in 0..4 {
+        assert_eq!(policy.begin(Nanos(0)), CLOSED);
+    }
+    policy.attempt(Nanos(u64::MAX - 1));
+    policy.observe(Nanos(u64::MAX), CLOSED, &contended(CLOSED));
+    assert_eq!((policy.slot.busy, policy.slot.seen.after_part), (0, 0));
+}

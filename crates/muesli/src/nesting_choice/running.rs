@@ -231,7 +231,7 @@ impl Choosing {
     pub fn undoes(&self) {
         let mut state = self.choice.state();
         if !std::mem::replace(&mut state.undoes, true) {
-            state.policy = None; // It is made anew, without flat ones.
+            state.policy = state.policy.take().map(ChoicePolicy::without_flat);
         }
         self.model.store(NestingModel::Closed as u8, Ordering::Relaxed);
     }

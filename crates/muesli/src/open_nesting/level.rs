@@ -67,7 +67,7 @@ struct Accesses {
     /// What open descendants have committed.
     below: BTreeSet<SpaceKey>,
     /// What open descendants have read, whether they committed or not.
-    beneath: ReadNotes,
+    read_below: ReadNotes,
     /// The first access that must not be.
     fault: Option<Error>,
 }
@@ -161,8 +161,8 @@ impl NestingLevel {
     }
 
     /// Whether open descendants have read something, whether they committed or not.
-    pub fn has_read_beneath(&self) -> bool {
-        !self.accesses().beneath.is_empty()
+    pub fn has_read_below(&self) -> bool {
+        !self.accesses().read_below.is_empty()
     }
 
     /// What it and its open descendants have read; `None` where these have written something,
@@ -172,8 +172,8 @@ impl NestingLevel {
         if own.below.iter().any(|(space, _)| *space != self.layer) {
             return None;
         }
-        let mut all = own.beneath.clone();
-        all.add(&own.read, &own.scanned);
+        let mut all = own.read_below.clone();
+        all.add(own.read.clone(), own.scanned.clone());
         Some(all)
     }
 
@@ -186,18 +186,18 @@ impl NestingLevel {
         }
         let mut own = self.accesses();
         own.below.append(&mut below);
-        own.beneath.append(&child.beneath);
-        own.beneath.add(&child.read, &child.scanned);
+        own.read_below.append(std::mem::take(&mut child.read_below));
+        own.read_below.add(std::mem::take(&mut child.read), std::mem::take(&mut child.scanned));
     }
 
     /// A closed child of this one ended.
     pub fn take_closed(&self, child: &NestingLevel, end: ClosedEnd) {
         assert!(child.is_closed, "an open child keeps what it accessed to itself: {child:?}");
-        let Accesses { mut read, mut scanned, mut written, mut below, beneath, fault: _ } =
+        let Accesses { mut read, mut scanned, mut written, mut below, read_below, fault: _ } =
             std::mem::take(&mut *child.accesses());
         let mut own = self.accesses();
         own.below.append(&mut below);
-        own.beneath.append(&beneath);
+        own.read_below.append(read_below);
         if end != ClosedEnd::RunsAgain {
             own.read.append(&mut read);
             own.scanned.append(&mut scanned);

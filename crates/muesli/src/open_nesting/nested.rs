@@ -18,7 +18,7 @@ use super::layer::{Layer, NestingSwitch};
 use super::level::NestingLevel;
 use super::locks::LockMode;
 use super::scope::{InFlight, NestingScope};
-use super::waiting::RetryWait;
+use super::waiting::{AttemptReads, RetryWait};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::error::Error;
@@ -158,6 +158,8 @@ impl OpenTx {
                 }
                 Err(stopped) => stopped,
             };
+            let left = matches!(stopped, Stopped::Database(Error::Retry))
+                .then(|| AttemptReads::of(layer, &attempt.own));
             attempt.undo(&stopped).await?;
             if attempt.own.refused().is_some() {
                 self.choosing.as_ref().inspect(|it| it.refused());
@@ -167,16 +169,19 @@ impl OpenTx {
                 part.as_ref().inspect(|it| it.conflict());
             }
             if is_refused? {
+                part.as_ref().inspect(|it| it.undone_alone());
                 made.forget_losses();
                 layer.db.pause(made.count()).await?;
                 timeout.check()?;
             } else {
-                if matches!(stopped, Stopped::Database(Error::Retry)) {
-                    waiting.before_next(layer, &attempt.own, &timeout).await?;
+                // Nobody was in the way of one that waits.
+                part.as_ref().filter(|_| left.is_none()).inspect(|it| it.undone_alone());
+                if let Some(left) = left {
+                    self.choosing.as_ref().inspect(|it| it.sleeps());
+                    waiting.before_next(layer, left, &timeout).await?;
                 }
                 layer.db.after_stop(stopped, &mut made, &timeout).await?;
             }
-            part.as_ref().inspect(|it| it.undone_alone());
             scope.took(NestingPhase::Lost, begun, layer.now()?);
         }
     }
@@ -206,6 +211,8 @@ struct ChildAttempt<'a> {
     level: &'a NestingLevel,
     /// What its own open children are of.
     own: Arc<NestingScope>,
+    /// How children of the transaction are run, where that is chosen.
+    choosing: Option<&'a Arc<Choosing>>,
 }
 
 impl<'a> ChildAttempt<'a> {
@@ -213,7 +220,7 @@ impl<'a> ChildAttempt<'a> {
         let (layer, scope, level) = (&of.layer, &of.scope, &of.level);
         let own = NestingLevel::new(layer.nesting.rows.space.id, Some(level));
         let own = NestingScope::new(layer.draw()?, own, Some(scope));
-        Ok(ChildAttempt { layer, scope, level, own })
+        Ok(ChildAttempt { layer, scope, level, own, choosing: of.choosing.as_ref() })
     }
 
     async fn run<T, E, F>(
@@ -240,7 +247,10 @@ impl<'a> ChildAttempt<'a> {
                 Err(error) => Err(error),
             };
             child.pass_conflict(tx);
-            self.layer.wait_untouched((tx, &self.own), options.timeout).await?;
+            if concluded.is_err() {
+                let waiting = (tx, &*self.own);
+                self.layer.wait_untouched(waiting, &options, self.choosing).await?;
+            }
             ended.set(Some(concluded?));
             self.layer.nesting.stop.step()?;
             flight.ask();

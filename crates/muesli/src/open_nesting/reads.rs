@@ -13,18 +13,18 @@ pub(super) struct ReadNotes {
 
 impl ReadNotes {
     /// These were read as well.
-    pub fn add(&mut self, keys: &BTreeSet<(SpaceId, SmallBytes)>, scans: &[Scan]) {
-        self.keys.extend(keys.iter().cloned());
+    pub fn add(&mut self, mut keys: BTreeSet<(SpaceId, SmallBytes)>, scans: Vec<Scan>) {
+        self.keys.append(&mut keys);
         for scan in scans {
-            if !self.scans.contains(scan) {
-                self.scans.push(scan.clone());
+            if !self.scans.contains(&scan) {
+                self.scans.push(scan);
             }
         }
     }
 
     /// So was this.
-    pub fn append(&mut self, other: &ReadNotes) {
-        self.add(&other.keys, &other.scans);
+    pub fn append(&mut self, other: ReadNotes) {
+        self.add(other.keys, other.scans);
     }
 
     /// Whether all of that was read.

@@ -13,7 +13,7 @@ use super::layer::{Layer, NestingSwitch, OpenNesting};
 use super::level::{AllowedAccess, NestingLevel};
 use super::rows::{ScopeEnd, ScopeRow, end_key, scope_key};
 use super::scope::{InFlight, NestingScope};
-use super::waiting::RetryWait;
+use super::waiting::{AttemptReads, RetryWait};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::database::handle::Db;
@@ -111,7 +111,8 @@ impl Db {
                     if let Some(choosing) = choosing {
                         choosing.sleeps();
                     }
-                    waiting.before_next(&layer, &attempt.scope, &timeout).await?;
+                    let left = AttemptReads::of(&layer, &attempt.scope);
+                    waiting.before_next(&layer, left, &timeout).await?;
                 }
                 self.after_stop(stopped, &mut made, &timeout).await?;
             }
@@ -149,7 +150,10 @@ impl<'a> RootAttempt<'a> {
             let done = body(&root).await;
             let looked = root.look_at_locks().await;
             root.pass_conflict(tx);
-            self.layer.wait_untouched((tx, &self.scope), options.timeout).await?;
+            if done.is_err() {
+                let waiting = (tx, &*self.scope);
+                self.layer.wait_untouched(waiting, &options, options.choosing).await?;
+            }
             looked?;
             let concluded = match done {
                 Ok(value) => {
@@ -170,10 +174,7 @@ impl<'a> RootAttempt<'a> {
         let db = if is_open { &*open } else { &self.layer.given };
         let ran = db.attempt(&attempt, options).await;
         let (ran, is_released) = match ran {
-            Ok(_) if is_sealed_apart.get() => match self.seal().await {
-                Ok(is_released) => (Ok(()), is_released),
-                Err(error) => (Err(Stopped::Database(error)), false),
-            },
+            Ok(_) if is_sealed_apart.get() => self.sealed().await,
             ran => (ran.map(drop), false),
         };
         let is_unknown = matches!(ran, Err(Stopped::Database(Error::Unknown { .. })));
@@ -222,6 +223,14 @@ impl<'a> RootAttempt<'a> {
         self.layer.nesting.counters.count_attempt(committed, all, phases);
         let ends = phases[NestingPhase::Commit as usize] + phases[NestingPhase::Ending as usize];
         Ok(Duration::from_nanos(ends))
+    }
+
+    /// How its commit ended where its scope is sealed apart; whether the locks went with it.
+    async fn sealed<E>(&self) -> (Result<(), Stopped<E>>, bool) {
+        match self.seal().await {
+            Ok(is_released) => (Ok(()), is_released),
+            Err(error) => (Err(Stopped::Database(error)), false),
+        }
     }
 
     /// Commits the scope of a transaction that has accessed nothing itself, by one that sees what

@@ -273,12 +273,16 @@ struct OpenPart<'a> {
 
 impl<'a> OpenPart<'a> {
     fn begin(of: &'a Tx, only_reads: bool) -> Result<OpenPart<'a>, Error> {
-        of.open_child()?;
+        if !only_reads {
+            of.open_child()?; // Readers are in nobody's way.
+        }
         Ok(OpenPart { of, only_reads })
     }
 
     fn end(self) {
-        self.of.close_child();
+        if !self.only_reads {
+            self.of.close_child();
+        }
         std::mem::forget(self);
     }
 
@@ -291,8 +295,8 @@ impl<'a> OpenPart<'a> {
 
 impl Drop for OpenPart<'_> {
     fn drop(&mut self) {
-        self.of.close_child();
         if !self.only_reads {
+            self.of.close_child();
             self.of.fail_part();
         }
     }

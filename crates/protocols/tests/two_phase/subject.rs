@@ -247,7 +247,7 @@ fn rare<V: Variant>(message: &Message<V>, names: &Names) -> String {
 }
 
 fn position(it: OwnedPosition) -> String {
-    format!("part {} from {}.{}", it.part, it.space, it.slot)
+    format!("{:?} from {}.{}", it.part, it.space, it.slot)
 }
 
 fn moved(all: &[MovedKey]) -> String {

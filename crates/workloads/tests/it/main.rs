@@ -15,6 +15,7 @@ mod groups;
 mod home_copies;
 mod hung_disk;
 mod lost;
+mod lost_directory;
 mod near;
 mod nested;
 mod objects;

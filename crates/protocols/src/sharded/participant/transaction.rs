@@ -90,9 +90,7 @@ impl PreparedTransaction {
             is_proposer,
         }
     }
-}
 
-impl PreparedTransaction {
     /// Somebody says that it commits at `at`: then all other shards have voted for it, as far as
     /// nothing else is known of them. What this shard itself finds counts all the same: a member
     /// that lies cannot commit what is objected to here.

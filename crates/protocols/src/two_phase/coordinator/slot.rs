@@ -48,6 +48,9 @@ pub(in crate::two_phase) struct Slot<V: Variant> {
     pub undisturbed_since: Option<u64>,
     /// A request is under way elsewhere that may change the snapshot; others wait for it.
     pub fixing: Option<u64>,
+    /// Where its snapshot was moved to last, if that is a vector: answers that do not reach it are
+    /// of before.
+    pub moved_to: V::Snapshot,
     /// Its snapshot is on its way to a later one; until then it has none, and `fixing` is set.
     pub moving: Option<Box<SnapshotMove<V>>>,
     /// Requests that wait for the snapshot, in order.
@@ -79,6 +82,7 @@ impl<V: Variant> Slot<V> {
             answers: 0,
             undisturbed_since: None,
             fixing: None,
+            moved_to: V::Snapshot::default(),
             moving: None,
             held: Vec::new(),
             gate: LogPosition(0),
@@ -103,7 +107,9 @@ impl<V: Variant> Slot<V> {
         self.answers = 0;
         self.undisturbed_since = None;
         self.fixing = None;
-
+        if V::POLICIES.reading.is_side_by_side() {
+            self.moved_to = V::Snapshot::default();
+        }
         self.held.clear();
         self.gate = LogPosition(0);
         self.begun = now;

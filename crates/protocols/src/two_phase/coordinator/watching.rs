@@ -6,6 +6,7 @@
 //! its watches are asked for again: soon where a link came, and once in a while in case that a
 //! repository has forgotten them.
 
+use muesli_core::limits::ENTRY_BYTES;
 use muesli_core::parts::locator::Static;
 use muesli_core::recorder::Status;
 use muesli_core::{Answer, Failure, Nanos, NodeId, OpId, RepositoryId, Step, Txn, TxnId};
@@ -29,8 +30,8 @@ pub(in crate::two_phase) struct WaitingClient<V: Variant> {
 
 impl<V: Variant> Coordinator<V> {
     /// A transaction ends, and its client waits until something that it has read has changed. What
-    /// cannot be watched (reads that are not kept, ranges that are read at no snapshot) counts as
-    /// changed.
+    /// cannot be watched (reads that are not kept; at no snapshot ranges, and more keys than a
+    /// transaction may have) counts as changed.
     pub(in crate::two_phase) fn on_watch(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Step {
         let slot = match self.open(txn) {
             Ok(slot) => slot,
@@ -53,7 +54,9 @@ impl<V: Variant> Coordinator<V> {
             }
         };
         let Slot { sets, seen, has_scanned, .. } = &self.slots[txn.slot as usize];
-        for ((space, key), found) in seen.iter().filter(|_| !has_scanned) {
+        let seen_bytes: usize = seen.keys().map(|(_, key)| key.len() + ENTRY_BYTES).sum();
+        let is_watched = !has_scanned && seen_bytes <= cx.settings.limits.transaction_bytes;
+        for ((space, key), found) in seen.iter().filter(|_| is_watched) {
             let partition = cx.catalog.partition(*space, key);
             let to = Static.replicas_of(partition, cx.catalog).next();
             let place = part_of(&mut parts, to.expect("every partition has its replicas"));

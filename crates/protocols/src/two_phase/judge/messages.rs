@@ -93,7 +93,7 @@ fn judge_request<V: Variant>(message: &Message<V>, view: View<'_>) -> Result<(),
         Message::Watch(watch) => judge_watch(watch, view),
         Message::Unwatch { .. } => view.coordinator(),
         Message::KnownOwners { moved } => judge_moved(moved, false, view),
-        Message::AskOwned(question) => judge_question(question, view),
+        Message::AskOwned(_) => judge_question(view),
         Message::Owned(page) => judge_owned(page, view),
         _ => Err(Rejection::Role),
     }

@@ -1,13 +1,13 @@
 //! What is asked of messages of keys that move.
 
-use muesli_core::judgement::{ensure, in_range};
+use muesli_core::judgement::{distinct, ensure, in_range};
 use muesli_core::parts::locator::Static;
-use muesli_core::{Rejection, RepositoryId, Role, SmallBytes, SpaceId, View};
+use muesli_core::{Rejection, RepositoryId, Role, SmallBytes, SpaceId, Timestamp, View};
 
 use crate::two_phase::Variant;
 use crate::two_phase::message::Prepare;
 use crate::two_phase::message::moves::{
-    ArrivingWrite, LeavingWrite, MovedKey, OwnedPage, OwnedPosition, OwnedQuestion,
+    ArrivingWrite, LeavingWrite, MovedKey, OwnedPage, OwnedPart, OwnedPosition,
 };
 use crate::two_phase::participant::whereabouts::KEYS_AT_ONCE;
 use crate::two_phase::time::Snapshot;
@@ -31,8 +31,11 @@ pub(super) fn judge_moved(
 ) -> Result<(), Rejection> {
     judge_other_repository(view)?;
     ensure(!moved.is_empty() && moved.len() <= KEYS_AT_ONCE, Rejection::Range)?;
+    // A coordinator is told where static placement puts a key of which nothing is known.
+    let may_be_unknown = view.me.role == Role::Coordinator;
     moved.iter().try_for_each(|it| {
         in_range(it.at)?;
+        ensure(may_be_unknown || it.at > Timestamp::ZERO, Rejection::Range)?;
         ensure(it.key.len() <= view.settings.limits.key_bytes, Rejection::Range)?;
         if are_placed { judge_placed(it.space, &it.key, view) } else { Ok(()) }
     })
@@ -43,20 +46,26 @@ fn judge_other_repository(view: View<'_>) -> Result<(), Rejection> {
     ensure(matches!(view.from.role, Role::Repository(_)), Rejection::Sender)
 }
 
-/// Who has lost its disk asks for a part that there is.
-pub(super) fn judge_question(question: &OwnedQuestion, view: View<'_>) -> Result<(), Rejection> {
-    judge_other_repository(view)?;
-    ensure(question.from.part <= OwnedPosition::LAST_PART, Rejection::Range)
+/// A repository that has lost its disk asks others.
+pub(super) fn judge_question(view: View<'_>) -> Result<(), Rejection> {
+    judge_other_repository(view)
 }
 
-/// A page goes on behind where it begins.
+/// A page has each key once, and goes on behind where it begins, in a part that is asked for by
+/// then.
 pub(super) fn judge_owned<V: Variant>(
     page: &OwnedPage<V>,
     view: View<'_>,
 ) -> Result<(), Rejection> {
     judge_other_repository(view)?;
     page.newest.judge(view.catalog.repositories())?;
-    ensure(page.next.is_none_or(|it| it > page.question.from), Rejection::Range)?;
+    let OwnedPage { question, owned, next, .. } = page;
+    let is_last = |it: OwnedPosition| it.part == OwnedPart::TakenToBeThere;
+    let goes_on = |it: OwnedPosition| it > question.from && is_last(it) == is_last(question.from);
+    ensure(next.is_none_or(goes_on), Rejection::Range)?;
+    distinct(owned.iter().map(|it| (it.space, &it.key)))?;
+    // One that is given back has the version behind this one.
+    ensure(owned.iter().all(|it| it.at < Timestamp::FARTHEST), Rejection::Range)?;
     if page.owned.is_empty() { Ok(()) } else { judge_moved(&page.owned, false, view) }
 }
 

@@ -11,10 +11,13 @@
 
 use muesli_core::judgement::{distinct, ensure, has_capacity, sequence};
 use muesli_core::parts::locks::LockWord;
-use muesli_core::{Catalog, Decision, Rejection, RepositoryId, SmallBytes, SpaceId, TxnId};
+use muesli_core::{
+    Catalog, Decision, Rejection, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId,
+};
 
 use crate::two_phase::Variant;
 use crate::two_phase::delayed::actions::{contradicts_itself, is_open};
+use crate::two_phase::message::moves::MovedKey;
 use crate::two_phase::message::{Prepare, Record, Vote, Writes};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::participant::prepare::can_write;
@@ -48,7 +51,8 @@ impl<V: Variant> Participant<V> {
             Record::Low { low } => low.judge(repositories).map(|_| ()),
             Record::Rebuild { .. } => Ok(()),
             Record::NewOwners { moved } | Record::KnownOwners { moved } => {
-                moved.iter().try_for_each(|it| has_capacity(it.at))
+                let has_version = |it: &MovedKey| ensure(it.at > Timestamp::ZERO, Rejection::Range);
+                moved.iter().try_for_each(|it| has_version(it).and_then(|()| has_capacity(it.at)))
             }
         }
     }

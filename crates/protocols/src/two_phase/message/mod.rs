@@ -173,8 +173,9 @@ pub enum Message<V: Variant> {
         /// The keys, as they were told.
         moved: Vec<MovedKey>,
     },
-    /// Where keys move, a participant that has lost its disk to all others: which of my keys do you
-    /// own, and which are with me? Again until it is answered.
+    /// Where keys move, a participant that has lost its disk to all others: which keys do you own
+    /// that are not where static placement puts them, where did such keys go, and which do you take
+    /// to be with me? Again until it is answered.
     AskOwned(OwnedQuestion),
     /// The answer, a page of it.
     Owned(Box<OwnedPage<V>>),

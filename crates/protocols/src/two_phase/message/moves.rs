@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, wire_struct};
+use muesli_core::{RepositoryId, SmallBytes, SpaceId, Timestamp, wire_enum, wire_struct};
 
 use crate::two_phase::Variant;
 
@@ -145,27 +145,39 @@ impl MovedKey {
     }
 }
 
+/// A part of what a repository knows of keys that moved, in the order in which they are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OwnedPart {
+    /// Keys that it owns and that static placement puts elsewhere.
+    Owned,
+    /// Its pointers of such keys.
+    Pointers,
+    /// Its pointers to whoever asks, of keys that static placement puts with it.
+    TakenToBeThere,
+}
+
+wire_enum!(OwnedPart, "part of what is owned" {
+    0 => Owned,
+    1 => Pointers,
+    2 => TakenToBeThere,
+});
+
 /// Where a page begins of what a repository knows of keys that moved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnedPosition {
-    /// 0: keys that it owns and that static placement puts elsewhere. 1: its pointers of such keys.
-    /// 2: its pointers of keys that static placement puts with it, to whoever asks.
-    pub part: u8,
+    /// The part that it is of.
+    pub part: OwnedPart,
     /// The space.
     pub space: u32,
     /// The slot of the space.
     pub slot: u64,
 }
 
-wire_struct!(OwnedPosition { part: u8, space: u32, slot: u64 });
+wire_struct!(OwnedPosition { part: OwnedPart, space: u32, slot: u64 });
 
 impl OwnedPosition {
-    /// The last part.
-    pub const LAST_PART: u8 = 2;
-
     /// The beginning of a part.
-    pub fn start_of(part: u8) -> OwnedPosition {
-        assert!(part <= OwnedPosition::LAST_PART, "there is no part {part}");
+    pub fn start_of(part: OwnedPart) -> OwnedPosition {
         OwnedPosition { part, space: 0, slot: 0 }
     }
 }
@@ -218,12 +230,6 @@ mod tests {
         WhereKeysMove::<Snapshots, ArrivingWrite>::default().encode(&mut none);
         assert_eq!((some.len(), none.len()), (10, 0));
         assert_eq!(Wire::decode(&mut Reader::new(&some)), Ok(moving));
-    }
-
-    #[test]
-    #[should_panic(expected = "there is no part 3")]
-    fn nobody_begins_behind_the_last_part() {
-        OwnedPosition::start_of(OwnedPosition::LAST_PART + 1);
     }
 
     #[test]

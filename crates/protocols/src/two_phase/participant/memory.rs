@@ -82,6 +82,13 @@ impl<V: Variant> Participant<V> {
         }
     }
 
+    /// Whether no key is known here, and no transaction.
+    pub(in crate::two_phase) fn keeps_nothing(&self) -> bool {
+        let no_transactions = self.table.prepared().next().is_none();
+        let mut stores = self.spaces.iter().chain(self.whereabouts.pointers.iter());
+        no_transactions && stores.all(|(_, versions)| versions.slots() == 0)
+    }
+
     /// Keys and versions, what was prepared, and what is remembered of transactions.
     fn held(&self) -> Held {
         let (spaces, pointers) = (self.spaces.held(), self.whereabouts.pointers.held());

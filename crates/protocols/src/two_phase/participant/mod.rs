@@ -298,7 +298,7 @@ impl<V: Variant> muesli_core::StateMachine<TwoPhase<V>> for Participant<V> {
 
 impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
     fn start(&mut self, cx: &mut Context<'_, V>) {
-        let is_new = !std::mem::take(&mut self.replaying);
+        let is_empty = !std::mem::take(&mut self.replaying) && self.keeps_nothing();
         if let Some(owner) = self.stalled.take() {
             self.apply(owner, None, cx);
             self.apply_ready(cx);
@@ -313,7 +313,7 @@ impl<V: Variant> muesli_core::LoggedRole<TwoPhase<V>> for Participant<V> {
         }
         if V::POLICIES.moving.may_move() {
             self.find_untold(cx);
-            self.begin_rebuild(is_new, cx);
+            self.begin_rebuild(is_empty, cx);
         }
     }
 

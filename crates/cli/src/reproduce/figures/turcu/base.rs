@@ -3,8 +3,8 @@
 use muesli_workloads::machines::MachineModel;
 
 use crate::reproduce::figure::{
-    Axis, ClaimTarget, Figure, Measure, NODES, NOTHING, PaperClaim, PlottedLine, Setting, claim,
-    line,
+    Axis, ClaimTarget, Figure, Measure, NODES, NOTHING, PaperClaim, PlottedLine, Setting,
+    SummaryMeasure, claim, line,
 };
 use crate::reproduce::point::Quantity;
 
@@ -113,4 +113,28 @@ pub const fn worst_of_closed(paper: Option<f64>, aim: f64) -> PaperClaim {
 /// What closed nesting loses on average.
 pub const fn closed_loses(paper: Option<f64>) -> PaperClaim {
     claim("throughput lost by closed, %", Measure::Loss("closed", "flat"), paper, None)
+}
+
+/// What chapter 4 says of all its benchmarks together, and of bank.
+pub const CLOSED_LOSES_ON_AVERAGE: PaperClaim = claim(
+    "lost on average, %",
+    Measure::Loss("closed", "flat"),
+    Some(-2.0),
+    Some(ClaimTarget::Most(-2.0)),
+);
+pub const CLOSED_LOSES_IN_BANK: PaperClaim = closed_in(
+    "lost in bank, %",
+    SummaryMeasure::Loss("bank"),
+    Some(-15.3),
+    ClaimTarget::Most(-15.3),
+);
+
+/// What is said of a workload among others.
+pub const fn closed_in(
+    what: &'static str,
+    measure: SummaryMeasure,
+    paper: Option<f64>,
+    target: ClaimTarget,
+) -> PaperClaim {
+    claim(what, Measure::Summary(measure, "closed", "flat"), paper, Some(target))
 }

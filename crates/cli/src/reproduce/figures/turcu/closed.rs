@@ -4,12 +4,11 @@
 //! where that is no axis.
 
 use super::base::{
-    CALLS, CLIENTS_A_NODE, LENGTH, READ_ONLY, TURCU, best_of_closed, closed_loses, flat_and_closed,
-    worst_of_closed,
+    CALLS, CLIENTS_A_NODE, CLOSED_LOSES_IN_BANK, CLOSED_LOSES_ON_AVERAGE, LENGTH, READ_ONLY, TURCU,
+    best_of_closed, closed_in, closed_loses, flat_and_closed, worst_of_closed,
 };
 use crate::reproduce::figure::{
-    CASES, ClaimTarget, Figure, Measure, PaperClaim, PlottedLine, SummaryMeasure, SummedSetting,
-    case, claim,
+    CASES, ClaimTarget, Figure, PaperClaim, PlottedLine, SummaryMeasure, SummedSetting, case,
 };
 use crate::reproduce::point::Quantity;
 
@@ -285,39 +284,24 @@ const NUMBERS: [f64; SUMMED_UP.len()] = {
 /// How many of them quick runs have.
 const QUICK: usize = 14;
 
-/// What is said of a workload.
-pub(super) const fn of(
-    what: &'static str,
-    measure: SummaryMeasure,
-    paper: Option<f64>,
-    target: ClaimTarget,
-) -> PaperClaim {
-    claim(what, Measure::Summary(measure, "closed", "flat"), paper, Some(target))
-}
-
 const SUMMARY_AIMS: &[PaperClaim] = &[
-    claim(
-        "lost on average, %",
-        Measure::Loss("closed", "flat"),
-        Some(-2.0),
-        Some(ClaimTarget::Most(-2.0)),
-    ),
+    CLOSED_LOSES_ON_AVERAGE,
     best_of_closed(Some(1.84), 1.84),
     worst_of_closed(Some(0.58), 0.58),
-    of("lost in bank, %", SummaryMeasure::Loss("bank"), Some(-15.3), ClaimTarget::Most(-15.3)),
-    of(
+    CLOSED_LOSES_IN_BANK,
+    closed_in(
         "bank over the best of the others",
         SummaryMeasure::OverBest("bank"),
         None,
         ClaimTarget::Least(1.0),
     ),
-    of(
+    closed_in(
         "skip list over the worst of the others",
         SummaryMeasure::OverLeast("skiplist"),
         None,
         ClaimTarget::Most(1.0),
     ),
-    of(
+    closed_in(
         "calls of a hash table that are the best",
         SummaryMeasure::BestAt("hashtable", "calls"),
         None,

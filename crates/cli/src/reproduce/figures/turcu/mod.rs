@@ -13,9 +13,9 @@ mod auto;
 mod base;
 mod checkpoints;
 mod closed;
+mod closed_by_nodes;
 mod interface;
 mod m2paxos;
-mod nodes;
 mod open;
 
 use crate::reproduce::figure::Figure;
@@ -23,7 +23,10 @@ use crate::reproduce::figure::Figure;
 /// All of them.
 pub fn figures() -> impl Iterator<Item = &'static Figure> {
     let chosen = auto::FIGURES.iter().flat_map(|both| both.iter());
-    let all =
-        closed::FIGURES.iter().chain(nodes::FIGURES).chain(open::FIGURES).chain(interface::FIGURES);
+    let all = closed::FIGURES
+        .iter()
+        .chain(closed_by_nodes::FIGURES)
+        .chain(open::FIGURES)
+        .chain(interface::FIGURES);
     all.chain(chosen).chain(checkpoints::FIGURES).chain(alvin::FIGURES).chain(m2paxos::FIGURES)
 }

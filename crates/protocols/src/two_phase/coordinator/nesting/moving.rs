@@ -150,15 +150,15 @@ impl<V: Variant> Coordinator<V> {
     pub(in crate::two_phase) fn has_moved(&mut self, txn: Txn, answered: &V::Snapshot) -> bool {
         let is_vector = V::POLICIES.reading.is_side_by_side();
         self.slot(txn).is_some_and(|slot| match &slot.snapshot {
-            Some(_) if is_vector => !answered.reaches(&slot.base),
+            Some(_) if is_vector => !answered.reaches(&slot.moved_to),
             Some(known) => !answered.reaches(known),
             None => slot.moving.is_some(),
         })
     }
 
     /// Whether keys were read at a later snapshot than the transaction's, and it is to move there.
-    /// Where reads go out side by side one may be later by chance; only who asks for the present
-    /// moves.
+    /// Where reads go out side by side one may be later by chance: it moves there as well, if it
+    /// may move at all; others ask once more.
     pub(in crate::two_phase) fn is_ahead(&mut self, txn: Txn, answered: &V::Snapshot) -> bool {
         let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;
         let is_vector = V::POLICIES.reading.is_side_by_side();
@@ -379,8 +379,11 @@ impl<V: Variant> Slot<V> {
         assert!(self.moving.is_none() && self.fixing.is_none(), "a snapshot that moves twice");
         let ahead = to.as_ref().is_none_or(|to| !from.reaches(to));
         assert!(ahead, "a snapshot of {from} moves to {to:?}");
-        // Until then nothing is read, and others are told that nothing will be below this.
-        self.base = from.as_lower_bound();
+        // Until then nothing is read, and others are told that nothing will be below this. (What is
+        // on its way was asked for at an earlier vector, and is judged by that.)
+        if !V::POLICIES.reading.is_side_by_side() {
+            self.base = from.clone();
+        }
         let to = to.map(|mut to| {
             to.join(&from);
             to
@@ -394,7 +397,7 @@ impl<V: Variant> Slot<V> {
         let moving = self.moving.take().expect("a snapshot that moves");
         if V::POLICIES.reading.is_side_by_side() {
             // What was asked for before is asked for again, also where it was found to be too old.
-            self.base = to.as_lower_bound();
+            self.moved_to = to.as_lower_bound();
             self.answers = self.answers.wrapping_add(1);
         }
         self.snapshot = Some(to);

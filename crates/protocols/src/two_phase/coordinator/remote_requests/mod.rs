@@ -32,6 +32,7 @@ use super::slot::Slot;
 use crate::two_phase::message::{
     LockRequest, Message, ReadReply, ReadRequest, ReadWants, ScanRequest,
 };
+use crate::two_phase::time::Snapshot;
 use crate::two_phase::{Context, Time, TwoPhase, Variant};
 
 /// So many keys go in the request that fixes a snapshot.
@@ -192,7 +193,8 @@ impl<V: Variant> Coordinator<V> {
         let Some(slot) = self.slot(txn) else { return };
         let (mut snapshot, mut first) = (slot.reads_at().clone(), slot.snapshot.is_none());
         let (answers, forwards) = (slot.answers, slot.forwards(suffered));
-        let target = slot.moving.as_ref().and_then(|moving| moving.to.clone());
+        let moving = slot.moving.as_ref();
+        let target = moving.map(|it| it.to.clone().ok_or_else(|| it.from.as_lower_bound()));
         self.requests.get_mut(id).expect("found above").answers = answers;
         let reader = self.reader(txn);
         let asked = &self.requests.get(id).expect("found above").asked;
@@ -202,8 +204,9 @@ impl<V: Variant> Coordinator<V> {
                 let mut wanted = if forwards { ReadWants::NewestValues } else { ReadWants::Values };
                 if let OperationKind::Versions(_) = kind {
                     wanted = ReadWants::Versions;
-                    first = target.is_none();
-                    snapshot = target.unwrap_or(snapshot);
+                    let target = target.expect("what was read is looked at for a move");
+                    first = target.is_err();
+                    snapshot = target.unwrap_or_else(|present| present);
                 }
                 let known = self.known_copies(keys, wanted, cx.catalog);
                 let keys = keys.iter().map(|(_, space, key)| (*space, key.clone())).collect();

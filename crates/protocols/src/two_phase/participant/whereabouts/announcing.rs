@@ -6,8 +6,9 @@
 //!
 //! # Stale news
 //! The directory learns of an owner only where it has an earlier pointer. Where it has none the key
-//! has come back to it, after whatever it is told; but where the key is locked, that it left may
-//! not have been decided here yet, and it is not told that this is known.
+//! has come back to it, after whatever it is told (unless it has lost its disk, and does not
+//! [know yet](super::rebuilding)); but where the key is locked, that it left may not have been
+//! decided here yet, and it is not told that this is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 

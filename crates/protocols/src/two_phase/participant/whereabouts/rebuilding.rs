@@ -8,13 +8,14 @@
 //! are with it that it has not.
 //!
 //! # The idea
-//! It asks all others, page by page. First, of each key that is not where static placement puts it,
-//! its owner says that it has it, and who had it where it went, if the directory may not know.
-//! Until all have said all of that it says of no key that it is not there: who reads one, or scans,
-//! waits, and who writes one is refused. What it hears of its own keys are its pointers. Of the
-//! keys of others it keeps pointers as if the keys had been here and gone, and so their directories
-//! are told as always. Once these know, it asks them for the second part: which keys do you take to
-//! be here? Those that are not are lost, and go back to their directories as if they were deleted.
+//! It asks all others, [part by part](OwnedPart) and page by page. First, of each key that is not
+//! where static placement puts it, its owner says that it has it, and who had it where it went, if
+//! the directory may not know. Until all have said all of that it says of no key that it is not
+//! there: who reads one, or scans, waits, and who writes one is refused. What it hears of its own
+//! keys are its pointers. Of the keys of others it keeps pointers as if the keys had been here and
+//! gone, and so their directories are told as always. Then it asks all for the last part: which
+//! keys do you take to be here? Those that are not are lost, and go back to their directories as if
+//! they were deleted.
 //!
 //! # Why nothing is missed
 //! Take a key that somebody owns as the first question is asked. It is inserted nowhere meanwhile,
@@ -41,7 +42,9 @@ use muesli_core::{
 
 use super::KEYS_AT_ONCE;
 use super::directory::{directory_of, owner_of_pointer};
-use crate::two_phase::message::moves::{MovedKey, OwnedPage, OwnedPosition, OwnedQuestion};
+use crate::two_phase::message::moves::{
+    MovedKey, OwnedPage, OwnedPart, OwnedPosition, OwnedQuestion,
+};
 use crate::two_phase::message::{Message, Record};
 use crate::two_phase::participant::Participant;
 use crate::two_phase::policy::FamilySwitch;
@@ -57,8 +60,8 @@ const UNTOLD_MAX: usize = 4 * KEYS_AT_ONCE;
 
 /// What others are asked after a disk was lost.
 ///
-/// Invariants: somebody has not answered; of the second part nobody is asked before all of the
-/// first is known.
+/// Invariants: somebody has not answered; for the last part nobody is asked before the others are
+/// known.
 #[derive(Clone, Debug, Default)]
 pub(in crate::two_phase) struct Rebuild {
     /// When it began; it tells answers from those of an earlier start.
@@ -75,10 +78,10 @@ pub(in crate::two_phase) struct Rebuild {
 
 impl Rebuild {
     /// Asks all but `me` for a part.
-    fn ask_all(&mut self, me: RepositoryId, part: u8, catalog: &Catalog) {
+    fn ask_all(&mut self, me: RepositoryId, part: OwnedPart, catalog: &Catalog) {
         let all = (0..catalog.repositories() as u16).map(RepositoryId);
         let others = all.filter(|other| *other != me);
-        assert!(self.missing.is_empty(), "part {part} is asked for while another one is not known");
+        assert!(self.missing.is_empty(), "{part:?} is asked for, and another part is not known");
         self.missing = others.map(|other| (other, OwnedPosition::start_of(part))).collect();
     }
 
@@ -88,21 +91,23 @@ impl Rebuild {
     /// One of them does not hold.
     pub fn assert_invariants(&self) {
         assert!(!self.missing.is_empty(), "all have answered, and others are asked");
-        let is_second = |from: &OwnedPosition| from.part == OwnedPosition::LAST_PART;
-        let fits = self.missing.values().all(|from| is_second(from) == self.knows_owners);
-        assert!(fits, "the second part is asked for while the first is not known");
+        let is_last = |from: &OwnedPosition| from.part == OwnedPart::TakenToBeThere;
+        let fits = self.missing.values().all(|from| is_last(from) == self.knows_owners);
+        assert!(fits, "the last part is asked for, and the others are not known");
+        assert!(!self.knows_owners || self.given.is_empty(), "what was given is looked at");
     }
 }
 
 impl<V: Variant> Participant<V> {
-    /// Asks others what they know, if the disk was lost and nothing was found on the one that is
-    /// there now, or if that was begun and has not come to its end.
+    /// Asks others what they know, if the disk was lost and nothing is kept here, or if that was
+    /// begun and has not come to its end. (A member of a group starts each time that it leads, and
+    /// has what the group has.)
     pub(in crate::two_phase::participant) fn begin_rebuild(
         &mut self,
-        is_new: bool,
+        is_empty: bool,
         cx: &mut Context<'_, V>,
     ) {
-        if is_new
+        if is_empty
             && cx.settings.lost_disk.is_some()
             && V::keys_move(cx.catalog)
             && self.switches.keeps(FamilySwitch::RebuildsDirectory)
@@ -112,7 +117,7 @@ impl<V: Variant> Participant<V> {
         }
         let Some(rebuild) = &mut self.whereabouts.rebuild else { return };
         *rebuild = Rebuild { number: cx.now().0, ..Rebuild::default() };
-        rebuild.ask_all(self.id, 0, cx.catalog);
+        rebuild.ask_all(self.id, OwnedPart::Owned, cx.catalog);
         match rebuild.missing.is_empty() {
             true => self.end_rebuild(cx),
             false => self.ask_owned(cx),
@@ -136,7 +141,7 @@ impl<V: Variant> Participant<V> {
         self.set_sweep_timer(cx);
         let untold = self.whereabouts.untold.len();
         let Some(rebuild) = &mut self.whereabouts.rebuild else { return };
-        if untold > if rebuild.knows_owners { 0 } else { UNTOLD_MAX } {
+        if untold > UNTOLD_MAX {
             return;
         }
         rebuild.asked = cx.now();
@@ -170,20 +175,21 @@ impl<V: Variant> Participant<V> {
         from: OwnedPosition,
         catalog: &Catalog,
     ) -> (Vec<MovedKey>, Option<OwnedPosition>) {
-        let (part, is_first) = (from.part, from.part == 0);
-        let is_last = part == OwnedPosition::LAST_PART;
+        let part = from.part;
+        let owns = part == OwnedPart::Owned;
+        let is_last = part == OwnedPart::TakenToBeThere;
         let mut cursor = Cursor { step: from.space, place: from.slot, ..Cursor::default() };
         let wanted = |space, key: &SmallBytes| self.is_directory_of(space, key, catalog) == is_last;
-        let store = if is_first { &self.spaces } else { &self.whereabouts.pointers };
+        let store = if owns { &self.spaces } else { &self.whereabouts.pointers };
         let found = store.next_newest(&mut cursor, PAGE_BYTES, wanted);
         let next = match found {
             Some(_) => Some(OwnedPosition { part, space: cursor.step, slot: cursor.place }),
-            None => is_first.then(|| OwnedPosition::start_of(1)),
+            None => owns.then(|| OwnedPosition::start_of(OwnedPart::Pointers)),
         };
         assert!(next.is_none_or(|next| next > from), "behind {from:?} comes {next:?}");
         let moved = |(space, key, at, value): (SpaceId, _, Timestamp, Option<SmallBytes>)| {
             let pointer = Version { at, value: value.as_ref(), newest: true };
-            let (to, at) = match is_first {
+            let (to, at) = match owns {
                 true => (self.id, value.as_ref().map(|_| at)?),
                 false => owner_of_pointer(pointer, catalog)?,
             };
@@ -212,7 +218,7 @@ impl<V: Variant> Participant<V> {
         let (here, known) =
             page.owned.into_iter().partition(|it| it.to == self.id && is_of_others(it));
         self.learn_found(known, cx);
-        if from.part == OwnedPosition::LAST_PART {
+        if from.part == OwnedPart::TakenToBeThere {
             self.give_back_lost(here, cx);
         } else if let Some(rebuild) = &mut self.whereabouts.rebuild {
             rebuild.given.extend(here);
@@ -247,7 +253,7 @@ impl<V: Variant> Participant<V> {
         }
         assert!(rebuild.missing.is_empty(), "a part ends of which not all is known");
         rebuild.knows_owners = true;
-        rebuild.ask_all(self.id, OwnedPosition::LAST_PART, cx.catalog);
+        rebuild.ask_all(self.id, OwnedPart::TakenToBeThere, cx.catalog);
         let given = std::mem::take(&mut rebuild.given);
         self.give_back_lost(given, cx);
         self.ask_owned(cx);
@@ -323,24 +329,25 @@ impl<V: Variant> Participant<V> {
 mod tests {
     use super::*;
 
-    fn asked(part: u8, knows_owners: bool) -> Rebuild {
+    fn asked(part: OwnedPart, knows_owners: bool) -> Rebuild {
         let missing = [(RepositoryId(1), OwnedPosition::start_of(part))].into();
         Rebuild { missing, knows_owners, ..Rebuild::default() }
     }
 
     #[test]
     fn owners_are_asked_for_first() {
-        for (part, knows_owners) in [(0, false), (1, false), (2, true)] {
-            asked(part, knows_owners).assert_invariants();
-        }
+        asked(OwnedPart::Owned, false).assert_invariants();
+        asked(OwnedPart::Pointers, false).assert_invariants();
+        asked(OwnedPart::TakenToBeThere, true).assert_invariants();
     }
 
     #[test]
-    #[should_panic(expected = "part 2 is asked for while another one is not known")]
+    #[should_panic(expected = "TakenToBeThere is asked for, and another part is not known")]
     fn a_part_is_known_before_the_next_one_is_asked_for() {
         let nodes = [muesli_core::NodeId(0), muesli_core::NodeId(1)];
         let catalog = Catalog::new(&nodes, 1, &nodes).unwrap();
-        asked(1, false).ask_all(RepositoryId(0), OwnedPosition::LAST_PART, &catalog);
+        let mut pointers = asked(OwnedPart::Pointers, false);
+        pointers.ask_all(RepositoryId(0), OwnedPart::TakenToBeThere, &catalog);
     }
 
     #[test]
@@ -350,8 +357,16 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the second part is asked for while the first is not known")]
-    fn the_second_part_waits_for_the_first() {
-        asked(2, false).assert_invariants();
+    #[should_panic(expected = "the last part is asked for, and the others are not known")]
+    fn the_last_part_waits_for_the_others() {
+        asked(OwnedPart::TakenToBeThere, false).assert_invariants();
+    }
+
+    #[test]
+    #[should_panic(expected = "what was given is looked at")]
+    fn what_was_given_is_looked_at_before_the_last_part() {
+        let (space, key, to, at) = (SpaceId(0), "k".into(), RepositoryId(0), Timestamp(1));
+        let given = vec![MovedKey { space, key, to, at }];
+        Rebuild { given, ..asked(OwnedPart::TakenToBeThere, true) }.assert_invariants();
     }
 }

@@ -2,11 +2,12 @@
 //! nodes, and what is given of it is the mean over those and the best of them. Figures of
 //! [`closed`](super::closed) are on 12 nodes.
 
-use super::base::{TURCU, best_of_closed, closed_loses, worst_of_closed};
-use super::closed::{CLOSED, SKIP_LIST_BY_NODES, of};
-use crate::reproduce::figure::{
-    CASES, ClaimTarget, Figure, Measure, SummaryMeasure, SummedSetting, case, claim,
+use super::base::{
+    CLOSED_LOSES_IN_BANK, CLOSED_LOSES_ON_AVERAGE, TURCU, best_of_closed, closed_in, closed_loses,
+    worst_of_closed,
 };
+use super::closed::{CLOSED, SKIP_LIST_BY_NODES};
+use crate::reproduce::figure::{CASES, ClaimTarget, Figure, SummaryMeasure, SummedSetting, case};
 use crate::reproduce::point::Quantity;
 
 /// A benchmark by nodes.
@@ -95,16 +96,11 @@ const SUMMARY: Figure = Figure {
     quick_xs: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0],
     shows: Quantity::OverFirst,
     claims: &[
-        claim(
-            "lost on average, %",
-            Measure::Loss("closed", "flat"),
-            Some(-2.0),
-            Some(ClaimTarget::Most(-2.0)),
-        ),
+        CLOSED_LOSES_ON_AVERAGE,
         best_of_closed(Some(1.84), 1.84),
         worst_of_closed(Some(0.58), 0.58),
-        of("lost in bank, %", SummaryMeasure::Loss("bank"), Some(-15.3), ClaimTarget::Most(-15.3)),
-        of(
+        CLOSED_LOSES_IN_BANK,
+        closed_in(
             "lost in skip lists, %",
             SummaryMeasure::Loss("skiplist"),
             Some(10.4),
