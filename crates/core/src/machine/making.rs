@@ -42,6 +42,8 @@ pub trait AnyProtocol: Debug + Send + Sync {
     fn keeps_old_versions(&self) -> bool;
     /// [`Protocol::KEEPS_COPIES`].
     fn keeps_copies(&self) -> bool;
+    /// [`Protocol::REPLICATES_ITSELF`].
+    fn replicates_itself(&self) -> bool;
     /// [`Protocol::offers_strict`].
     fn offers_strict(&self) -> bool;
     /// [`Protocol::staleness`].
@@ -92,6 +94,10 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
 
     fn keeps_copies(&self) -> bool {
         P::KEEPS_COPIES
+    }
+
+    fn replicates_itself(&self) -> bool {
+        P::REPLICATES_ITSELF
     }
 
     fn offers_strict(&self) -> bool {

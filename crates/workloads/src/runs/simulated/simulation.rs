@@ -20,7 +20,7 @@ use muesli_sim::world::{ClientBody, ClientStart, Setup, Stuck, World};
 use super::{Simulated, SimulatedOutcome, SimulationError};
 use crate::available;
 use crate::chance::Chance;
-use crate::check::Check;
+use crate::check::{Check, Complaints};
 use crate::embedded::Length;
 use crate::geography::{Geography, NoGeography};
 use crate::guarantees::ENDS;
@@ -54,6 +54,8 @@ pub(super) struct Simulation<'a> {
     world: World,
     db: Db,
     keeps_old_versions: bool,
+    /// Nodes have copies of their own, which the protocol keeps alike.
+    has_copies: bool,
     workload: &'a Arc<dyn AnyWorkload>,
     plan: &'a Simulated,
     tallies: &'a Arc<Tallies>,
@@ -99,6 +101,7 @@ impl<'a> Simulation<'a> {
         let nearest: Vec<_> = clients.enumerate().map(is_near).collect();
         let catalog = Arc::new(catalog.with_nearest(&nearest));
         let keeps_old_versions = protocol.keeps_old_versions();
+        let has_copies = protocol.replicates_itself();
         let topology = topology(machine, plan, apart, &catalog)?;
         let setup = setup(machine, plan, (protocol, topology), apart, &catalog)?;
         let world = World::new(setup)?;
@@ -112,6 +115,7 @@ impl<'a> Simulation<'a> {
             world,
             db,
             keeps_old_versions,
+            has_copies,
             workload,
             plan,
             tallies,
@@ -153,7 +157,8 @@ impl<'a> Simulation<'a> {
         let length = VirtualTime::from_nanos(self.ended.get()).since(begun);
         let mut checks = vec![ends(&settled)];
         if settled.is_ok() {
-            checks.extend(self.check());
+            checks.extend(self.check(NodeId(0)));
+            checks.extend(self.check_other_sites());
         }
         let (tally, mut all) = (self.tallies.total(), warm_up);
         all.add(&tally);
@@ -290,8 +295,25 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// Checks the data by a fresh client.
-    fn check(&mut self) -> Vec<Check> {
+    /// Where sites keep copies of their own: whether what was checked at the first one holds at
+    /// each of the others as well.
+    fn check_other_sites(&mut self) -> Option<Check> {
+        let deceives = self.plan.upkeep.strangers.is_some_and(|how| how.as_members);
+        let others = 1..self.plan.nodes as u32;
+        if !self.has_copies || deceives || others.is_empty() {
+            return None;
+        }
+        let (mut wrong, all) = (Complaints::default(), others.len());
+        for site in others {
+            for check in self.check(NodeId(site)).into_iter().filter(|check| !check.ok) {
+                wrong.add(|| format!("at node {site}, {}: {}", check.name, check.details));
+            }
+        }
+        Some(Check::none_wrong("all of that holds at every other site", &wrong, format!("{all}")))
+    }
+
+    /// Checks the data by a fresh client on this node.
+    fn check(&mut self, node: NodeId) -> Vec<Check> {
         let done: Answer<Vec<Check>> = Rc::default();
         let (answer, workload, db) = (done.clone(), self.workload.clone(), self.db.clone());
         let body: ClientBody = Rc::new(move |_| {
@@ -301,7 +323,7 @@ impl<'a> Simulation<'a> {
                 *answer.borrow_mut() = Some(checked);
             })
         });
-        self.world.add_client(NodeId(0), body);
+        self.world.add_client(node, body);
         let settled = self.world.settle(PATIENCE);
         let checked = done.borrow_mut().take();
         match checked {
