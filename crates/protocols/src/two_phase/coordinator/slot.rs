@@ -182,7 +182,8 @@ impl<V: Variant> Slot<V> {
     /// What it reads at, or at least will.
     #[inline]
     pub fn reads_at(&self) -> &V::Snapshot {
-        self.snapshot.as_ref().unwrap_or(&self.base)
+        let moves = || self.moving.as_ref().map(|moving| &moving.from);
+        self.snapshot.as_ref().or_else(moves).unwrap_or(&self.base)
     }
 }
 

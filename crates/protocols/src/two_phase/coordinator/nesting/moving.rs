@@ -381,9 +381,6 @@ impl<V: Variant> Slot<V> {
         assert!(ahead, "a snapshot of {from} moves to {to:?}");
         // Until then nothing is read, and others are told that nothing will be below this. (What is
         // on its way was asked for at an earlier vector, and is judged by that.)
-        if !V::POLICIES.reading.is_side_by_side() {
-            self.base = from.clone();
-        }
         let to = to.map(|mut to| {
             to.join(&from);
             to
