@@ -148,6 +148,7 @@ impl Pob {
     /// When a command is to be taken over that is heard of now: by one member after the other, as
     /// they come after its leader, and later each time.
     fn suspicion(&self, id: CommandId, attempts: u32, now: Nanos) -> Nanos {
+        let attempts = if self.keeps(PobSwitch::BacksOff) { attempts } else { 0 };
         let after = (self.settings.suspect_after, attempts);
         self.me.due(self.quorums.members, id, after, now)
     }
@@ -179,6 +180,12 @@ impl Pob {
             Record::Stable(stable) => self.apply_stable(stable, out),
             Record::Collected { upto, floor } => self.apply_collection(&upto, floor),
         }
+    }
+
+    /// A command that is led here, for an answer that was given in this epoch.
+    fn led_in(&mut self, id: CommandId, epoch: CommandEpoch) -> Option<&mut LedCommand> {
+        let any = !self.keeps(PobSwitch::CountsOneEpoch);
+        self.leading.get_mut(id).filter(|leading| any || leading.epoch == epoch)
     }
 
     /// A command has come on, and is left to its leader for another while.
@@ -218,10 +225,9 @@ impl Broadcast for Pob {
 
     fn new(me: MemberId, members: usize, settings: &BroadcastSettings, switches: &Switches) -> Pob {
         assert_is_of(me, members);
-        let are_safe = switches.keeps(PobSwitch::FastQuorums);
         Pob {
             me,
-            quorums: if are_safe { Quorums::of(members) } else { Quorums::printed(members) },
+            quorums: switches.quorums(members),
             settings: settings.clone(),
             switches: switches.clone(),
             own: OwnCommands::new(me),
@@ -271,7 +277,11 @@ impl Broadcast for Pob {
             }
             Message::Superseded { id, epoch } => self.on_superseded(id, epoch, out.now),
             Message::Delivered { delivered } => self.on_delivered(from, delivered, out),
-            Message::Missing { ended } => self.on_missing(from, &ended, out),
+            Message::Missing { ended } => {
+                if self.keeps(PobSwitch::ShowsMissed) {
+                    self.on_missing(from, &ended, out);
+                }
+            }
         }
     }
 

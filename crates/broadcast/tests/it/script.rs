@@ -85,6 +85,23 @@ impl<B: Subject> Script<B> {
         self.take(from, to, id);
     }
 
+    /// Messages about a command arrive between two members, until none is on its way.
+    pub fn exchange(&mut self, one: u16, other: u16, id: CommandId) {
+        let directions = [(one, other), (other, one)];
+        while let Some((from, to)) =
+            directions.into_iter().find(|(from, to)| self.is_on_its_way(*from, *to, id))
+        {
+            self.deliver(from, to, id);
+        }
+    }
+
+    /// All messages about a command on a link are lost.
+    pub fn lose_all(&mut self, from: u16, to: u16, id: CommandId) {
+        while self.is_on_its_way(from, to, id) {
+            self.lose(from, to, id);
+        }
+    }
+
     /// Whether a message about a command is on its way.
     pub fn is_on_its_way(&self, from: u16, to: u16, id: CommandId) -> bool {
         self.place(from, to, id).is_some()

@@ -1,5 +1,10 @@
 //! Partial Order Broadcast.
 
+mod ends;
+mod epochs;
+mod fast;
+mod positions;
+
 use std::collections::BTreeMap;
 
 use muesli_broadcast::pob::{Pob, PobSwitch, Switches};
@@ -27,6 +32,27 @@ impl Subject for Pob {
         self.delivered().contains(id) || self.final_position(id).is_some()
     }
 }
+
+/// A script with all rules kept is sound; with one of them broken members contradict each other in
+/// this way.
+fn assert_needed(
+    switches: &Switches,
+    broken: PobSwitch,
+    what: &str,
+    run: impl Fn(&Switches) -> Script<Pob>,
+) -> Script<Pob> {
+    let sound = run(switches);
+    assert_eq!(sound.violation(), None, "{broken:?}");
+    let found = run(&switches.clone().without(broken)).violation();
+    assert!(found.as_ref().is_some_and(|it| it.contains(what)), "{broken:?}: {found:?}");
+    sound
+}
+
+/// What members have of two final positions of one command.
+const TWO_POSITIONS: &str = "is final at";
+
+/// What members have of two orders.
+const TWO_ORDERS: &str = "before";
 
 /// `cargo xtask explore` goes to the last state of each.
 #[test]
@@ -262,9 +288,34 @@ fn rules_that_are_broken_are_noticed() {
         println!("{switches:?}: {seed:?}");
         assert!(seed.is_some(), "{switches:?}");
     }
-    for switch in [PobSwitch::OwnPromise, PobSwitch::RecoversUnknown] {
+    for switch in [PobSwitch::OwnPromise, PobSwitch::RecoversUnknown, PobSwitch::SuspectsOthers] {
         let seed = noticed(3_000, |seed| run_with_dead(seed, &broken(switch)));
         println!("{switch:?}: {seed:?}");
         assert!(seed.is_some(), "{switch:?}");
+    }
+}
+
+#[test]
+fn experiment() {
+    for (members, switches) in [
+        (3, Switches::default()),
+        (3, Switches::fast()),
+        (5, Switches::default()),
+        (5, Switches::fast()),
+    ] {
+        for switch in [
+            PobSwitch::KeepsFloor,
+            PobSwitch::ProposesDependencies,
+            PobSwitch::AwaitsLower,
+            PobSwitch::AcceptsEarlier,
+            PobSwitch::ShowsEnds,
+            PobSwitch::CountsOneEpoch,
+            PobSwitch::AnswersComplete,
+            PobSwitch::SeparateEpochs,
+        ] {
+            let switches = switches.clone().without(switch);
+            let seed = noticed(600, |seed| run(seed, members, &switches));
+            println!("{members} {switches:?}: {seed:?}");
+        }
     }
 }

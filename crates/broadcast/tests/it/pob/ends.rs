@@ -1,0 +1,172 @@
+//! Scripts of commands that come to their ends although messages are lost and members are dead.
+
+use std::collections::VecDeque;
+
+use muesli_broadcast::pob::message::Message;
+use muesli_broadcast::pob::{Pob, PobSwitch, Switches};
+use muesli_broadcast::{Broadcast as _, BroadcastSettings, EffectsOf, MemberId};
+use muesli_core::Nanos;
+use muesli_core::sabotage::Sabotage as _;
+
+use crate::group::{command, made, members};
+use crate::script::Script;
+
+/// A minute passes, each second of it with all messages but those to a member that is dead.
+fn pass_a_minute(group: &mut Script<Pob>, dead: Option<u16>) {
+    for second in 1..60 {
+        for at in (0..3).filter(|at| Some(*at) != dead) {
+            group.tick(at, second * 1_000);
+        }
+        match dead {
+            Some(dead) => group.deliver_all_but(dead),
+            None => group.deliver_all(),
+        }
+    }
+    assert_eq!(group.violation(), None);
+}
+
+/// How many commands each member has delivered in the end, with all rules and without one.
+fn delivered_without(switch: PobSwitch, run: impl Fn(&Switches) -> Script<Pob>) -> [[usize; 3]; 2] {
+    [Switches::default(), Switches::broken(switch)].map(|switches| {
+        let group = run(&switches);
+        [0, 1, 2].map(|at| group.order(at).len())
+    })
+}
+
+/// All answer alike where nothing is in the way.
+#[test]
+fn answers_that_are_the_same_count_by_member() {
+    let run = |switches: &Switches| {
+        let mut group = Script::<Pob>::new(3, switches);
+        group.propose(0, &[1]);
+        pass_a_minute(&mut group, None);
+        group
+    };
+    assert_eq!(delivered_without(PobSwitch::CountsMembers, run), [[1; 3], [0; 3]]);
+}
+
+/// Member 0 has named a command of its own that nobody else has seen, and dies.
+#[test]
+fn a_command_that_is_known_by_its_name_alone_is_taken_over() {
+    let run = |switches: &Switches| {
+        let mut group = Script::<Pob>::new(3, switches);
+        let unknown = group.propose(0, &[1]);
+        [1, 2].into_iter().for_each(|member| group.lose(0, member, unknown));
+        let blocked = group.propose(1, &[1]);
+        group.deliver(1, 0, blocked);
+        group.deliver(0, 1, blocked);
+        group.exchange(1, 2, blocked);
+        assert_eq!(group.order(1).len(), 0, "it is stable, and waits");
+        pass_a_minute(&mut group, Some(0));
+        group
+    };
+    for switch in [PobSwitch::RecoversUnknown, PobSwitch::SuspectsOthers] {
+        assert_eq!(delivered_without(switch, run), [[0, 1, 1], [0, 0, 0]], "{switch:?}");
+    }
+}
+
+/// Member 1 takes a command over that is stable. What is said of it arrives after that.
+#[test]
+fn a_final_position_counts_in_any_epoch() {
+    let run = |switches: &Switches| {
+        let mut group = Script::<Pob>::new(3, switches);
+        let id = group.propose(0, &[1]);
+        group.exchange(0, 1, id);
+        group.lose(0, 2, id); // The proposal; the position that is to be accepted is left.
+        group.recover(2, id);
+        pass_a_minute(&mut group, None);
+        group
+    };
+    assert_eq!(delivered_without(PobSwitch::StableInAnyEpoch, run), [[1; 3], [1, 1, 0]]);
+}
+
+/// Nobody gets the proposal.
+#[test]
+fn who_does_not_answer_is_asked_again() {
+    let run = |switches: &Switches| {
+        let mut group = Script::<Pob>::new(3, switches);
+        let id = group.propose(0, &[1]);
+        [1, 2].into_iter().for_each(|member| group.lose(0, member, id));
+        pass_a_minute(&mut group, None);
+        group
+    };
+    assert_eq!(delivered_without(PobSwitch::AsksAgain, run), [[1; 3], [0; 3]]);
+}
+
+/// Member 2 gets nothing of a command.
+#[test]
+fn who_has_missed_a_command_is_sent_it() {
+    let run = |switches: &Switches| {
+        let mut group = Script::<Pob>::new(3, switches);
+        let id = group.propose(0, &[1]);
+        group.exchange(0, 1, id);
+        group.lose_all(0, 2, id);
+        pass_a_minute(&mut group, None);
+        group
+    };
+    assert_eq!(delivered_without(PobSwitch::ShowsMissed, run), [[1; 3], [1, 1, 0]]);
+}
+
+/// Member 2 takes over what member 0 has delivered.
+#[test]
+fn who_takes_over_what_is_stable_is_sent_its_end() {
+    let run = |switches: &Switches| {
+        let mut group = Script::<Pob>::new(3, switches);
+        let id = group.propose(0, &[1]);
+        group.exchange(0, 1, id);
+        group.lose_all(0, 2, id);
+        group.recover(2, id);
+        group.exchange(2, 0, id);
+        group
+    };
+    assert_eq!(delivered_without(PobSwitch::ShowsEnds, run), [[1; 3], [1, 1, 0]]);
+}
+
+/// Members whose messages take five seconds each, while they suspect each other after less.
+struct SlowGroup {
+    members: Vec<Pob>,
+    second: u64,
+    on_their_way: VecDeque<(u64, MemberId, MemberId, Message)>,
+}
+
+impl SlowGroup {
+    fn act(&mut self, at: MemberId, act: impl FnOnce(&mut Pob, &mut EffectsOf<Pob>)) {
+        let mut out = EffectsOf::<Pob>::at(Nanos(self.second * 1_000_000_000));
+        act(&mut self.members[at.place()], &mut out);
+        let sent = made::<Pob>(out).sent.into_iter();
+        self.on_their_way.extend(sent.map(|(to, it)| (self.second + 5, at, to, it)));
+    }
+
+    /// A second passes at members 1 and 2; member 0 is dead.
+    fn pass(&mut self) {
+        self.second += 1;
+        while self.on_their_way.front().is_some_and(|(due, ..)| *due <= self.second) {
+            let (_, from, to, message) = self.on_their_way.pop_front().expect("looked at");
+            if to != MemberId(0) {
+                self.act(to, |it, out| it.receive(from, message, out));
+            }
+        }
+        [1, 2].into_iter().for_each(|at| self.act(MemberId(at), |it, out| it.tick(out)));
+    }
+}
+
+/// How many seconds it takes members 1 and 2 to bring a command of member 0 to its end, if that is
+/// less than an hour.
+fn slow_recovery(switches: &Switches) -> Option<u64> {
+    let members = members(3, &BroadcastSettings::default(), switches);
+    let mut group = SlowGroup { members, second: 0, on_their_way: VecDeque::new() };
+    group.act(MemberId(0), |it, out| _ = it.propose(command("", &[1]), out));
+    while group.second < 3_600 && group.members[1].delivered().is_empty() {
+        group.pass();
+    }
+    Some(group.second).filter(|second| *second < 3_600)
+}
+
+/// Where messages take longer than members wait, each one would always supersede the other.
+#[test]
+fn who_takes_over_again_waits_longer() {
+    let took = slow_recovery(&Switches::default());
+    println!("{took:?} seconds");
+    assert!(took.is_some());
+    assert_eq!(slow_recovery(&Switches::broken(PobSwitch::BacksOff)), None);
+}
