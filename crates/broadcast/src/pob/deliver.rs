@@ -53,6 +53,9 @@ impl Pob {
         entry.stored.dependencies = dependencies;
         let suspected = entry.suspected;
         self.suspected.remove(id, suspected);
+        if is_nothing && !self.keeps(PobSwitch::PassesNothing) {
+            return;
+        }
         self.progress.end(id);
         self.place(id, position);
         self.order_stable(id);

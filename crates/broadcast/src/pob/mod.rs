@@ -150,7 +150,8 @@ impl Pob {
     fn suspicion(&self, id: CommandId, attempts: u32, now: Nanos) -> Nanos {
         let attempts = if self.keeps(PobSwitch::BacksOff) { attempts } else { 0 };
         let after = (self.settings.suspect_after, attempts);
-        self.me.due(self.quorums.members, id, after, now)
+        let by = if self.keeps(PobSwitch::RanksMembers) { self.me } else { id.leader };
+        by.due(self.quorums.members, id, after, now)
     }
 
     /// The entry of a command that not all members have delivered.
@@ -165,8 +166,21 @@ impl Pob {
 
     /// Writes down, and does, what is to be done again after a crash.
     fn store(&mut self, record: Record, out: &mut Effects) {
-        out.log(record.clone());
+        if self.writes(&record) {
+            out.log(record.clone());
+        }
         self.apply(record, out);
+    }
+
+    /// Whether a record is written down: each is, unless a test leaves it out.
+    fn writes(&self, record: &Record) -> bool {
+        match record {
+            Record::Promised { .. } => self.keeps(PobSwitch::WritesEpochs),
+            Record::Proposed { .. } => self.keeps(PobSwitch::WritesProposals),
+            Record::Accepted(_) => self.keeps(PobSwitch::WritesAccepted),
+            Record::Stable(_) => self.keeps(PobSwitch::WritesStable),
+            Record::Collected { .. } => true,
+        }
     }
 
     /// Does what a record says.

@@ -22,10 +22,7 @@ impl Pob {
         out: &mut Effects,
     ) {
         let position = if self.keeps(PobSwitch::ProposesAbove) { self.highest + 1 } else { 1 };
-        let (mut dependencies, _) = self.dependencies(id, &command.objects);
-        if !self.keeps(PobSwitch::ProposesDependencies) && !epoch.is_first() {
-            dependencies = IdSet::new();
-        }
+        let (dependencies, _) = self.dependencies(id, &command.objects);
         let own = ProposeAnswer { position, dependencies: dependencies.clone() };
         let propose = Propose { id, command, epoch, position, dependencies };
         self.store(Record::Proposed { answer: propose.clone(), position }, out);
@@ -40,8 +37,10 @@ impl Pob {
     pub(super) fn dependencies(&self, id: CommandId, objects: &ObjectSet) -> (IdSet, u64) {
         let mut conflicts = self.index.of(id, objects);
         self.progress.remove_collected(&mut conflicts.ids);
-        let floor = if self.keeps(PobSwitch::KeepsFloor) { self.floor } else { 0 };
-        (conflicts.ids, conflicts.highest.max(floor) + 1)
+        if !self.keeps(PobSwitch::KeepsConflicts) {
+            conflicts.ids = conflicts.ids.without(self.progress.delivered());
+        }
+        (conflicts.ids, conflicts.highest.max(self.floor) + 1)
     }
 
     /// The position with which a member answers that knows commands in conflict below `above`.
@@ -83,6 +82,7 @@ impl Pob {
         }
         let advances = self.keeps(PobSwitch::StatusAdvances);
         let refuses_earlier = self.keeps(PobSwitch::RefusesEarlier);
+        let answers_again = self.keeps(PobSwitch::AnswersAgain);
         let entry = self.entry(id, out.now);
         if entry.is_stable() && advances {
             self.show_stable(from, id, out);
@@ -95,7 +95,7 @@ impl Pob {
         if entry.is_advanced_by(epoch, status) || !advances {
             return false;
         }
-        if entry.stored.status == status {
+        if entry.stored.status == status && answers_again {
             let (position, dependencies) =
                 (entry.stored.position, entry.stored.dependencies.clone());
             out.send(

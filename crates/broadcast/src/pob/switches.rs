@@ -91,10 +91,26 @@ breakable! {
         /// If a command's first leader is among those asked, it was not decided at once. Broken:
         /// its answer counts like others.
         LeaderAmongAsked = "leader_among_asked",
-        /// EXPERIMENT floor
-        KeepsFloor = "keeps_floor",
-        /// EXPERIMENT deps
-        ProposesDependencies = "proposes_dependencies",
+        /// Commands that were delivered and are not forgotten conflict like others. Broken: they do
+        /// no more.
+        KeepsConflicts = "keeps_conflicts",
+        /// Who is asked again answers again.
+        AnswersAgain = "answers_again",
+        /// Members take over commands of their own, too, after a crash.
+        SuspectsOwn = "suspects_own",
+        /// Members take a command over one after the other, as they come after its leader. Broken:
+        /// all at the same time.
+        RanksMembers = "ranks_members",
+        /// A command that is nothing counts as delivered.
+        PassesNothing = "passes_nothing",
+        /// A member writes down for which epoch it refuses earlier ones.
+        WritesEpochs = "writes_epochs",
+        /// A member writes down what it answers to a proposal.
+        WritesProposals = "writes_proposals",
+        /// A member writes down which position it has accepted.
+        WritesAccepted = "writes_accepted",
+        /// A member writes down a final position before it delivers.
+        WritesStable = "writes_stable",
     }
 }
 

@@ -12,6 +12,9 @@ pub struct Script<B: Subject> {
     pub members: Vec<B>,
     on_their_way: Vec<(u16, u16, B::Message)>,
     orders: Vec<Vec<CommandId>>,
+    /// What each member has written down.
+    disks: Vec<Vec<B::Record>>,
+    switches: B::Switches,
     commands: BTreeMap<CommandId, Command>,
     now: Nanos,
 }
@@ -22,6 +25,8 @@ impl<B: Subject> Script<B> {
             members: members(count, &BroadcastSettings::default(), switches),
             on_their_way: Vec::new(),
             orders: vec![Vec::new(); count],
+            disks: vec![Vec::new(); count],
+            switches: switches.clone(),
             commands: BTreeMap::new(),
             now: Nanos(0),
         }
@@ -33,6 +38,7 @@ impl<B: Subject> Script<B> {
         self.members[usize::from(at)].flush(&mut out);
         let made = made::<B>(out);
         self.orders[usize::from(at)].extend(made.delivered);
+        self.disks[usize::from(at)].extend(made.logged);
         self.on_their_way.extend(made.sent.into_iter().map(|(to, it)| (at, to.0, it)));
     }
 
@@ -54,6 +60,17 @@ impl<B: Subject> Script<B> {
 
     pub fn recover(&mut self, at: u16, id: CommandId) {
         self.act(at, |it, out| it.recover(id, out));
+    }
+
+    /// A member crashes, and comes back with what it has written down.
+    pub fn restart(&mut self, at: u16) {
+        let (place, settings) = (usize::from(at), BroadcastSettings::default());
+        let mut member = B::new(MemberId(at), self.members.len(), &settings, &self.switches);
+        let mut out = EffectsOf::<B>::at(self.now);
+        for record in &self.disks[place] {
+            member.replay(record.clone(), &mut out);
+        }
+        self.members[place] = member;
     }
 
     /// Time has passed at a member: so many milliseconds since the beginning.

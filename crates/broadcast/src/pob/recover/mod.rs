@@ -119,10 +119,11 @@ impl Pob {
     /// Takes over what has not come to its end in time.
     pub(super) fn recover_suspected(&mut self, out: &mut Effects) {
         let any = self.keeps(PobSwitch::RecoversUnknown);
-        let of_others = self.keeps(PobSwitch::SuspectsOthers);
+        let [own, of_others] = [PobSwitch::SuspectsOwn, PobSwitch::SuspectsOthers];
         for id in self.suspected.due(out.now) {
             let is_known = any || self.entries[&id].stored.status != CommandStatus::Unknown;
-            let is_suspected = is_known && (of_others || id.leader == self.me);
+            let is_suspected =
+                is_known && self.keeps(if id.leader == self.me { own } else { of_others });
             match is_suspected && !self.leading.contains(id) {
                 true => self.take_over(id, out),
                 false => self.postpone(id, out.now), // It is led here.

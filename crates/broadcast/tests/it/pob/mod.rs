@@ -4,6 +4,7 @@ mod ends;
 mod epochs;
 mod fast;
 mod positions;
+mod records;
 
 use std::collections::BTreeMap;
 
@@ -279,6 +280,7 @@ fn rules_that_are_broken_are_noticed() {
     for (members, switches) in [
         (3, broken(PobSwitch::AcceptsComplete)),
         (3, broken(PobSwitch::TieBreak)),
+        (3, broken(PobSwitch::AwaitsLower)),
         (3, broken(PobSwitch::StatusAdvances)),
         (3, broken(PobSwitch::StableInAnyEpoch)),
         (3, broken(PobSwitch::NamesDelivered)),
@@ -292,30 +294,5 @@ fn rules_that_are_broken_are_noticed() {
         let seed = noticed(3_000, |seed| run_with_dead(seed, &broken(switch)));
         println!("{switch:?}: {seed:?}");
         assert!(seed.is_some(), "{switch:?}");
-    }
-}
-
-#[test]
-fn experiment() {
-    for (members, switches) in [
-        (3, Switches::default()),
-        (3, Switches::fast()),
-        (5, Switches::default()),
-        (5, Switches::fast()),
-    ] {
-        for switch in [
-            PobSwitch::KeepsFloor,
-            PobSwitch::ProposesDependencies,
-            PobSwitch::AwaitsLower,
-            PobSwitch::AcceptsEarlier,
-            PobSwitch::ShowsEnds,
-            PobSwitch::CountsOneEpoch,
-            PobSwitch::AnswersComplete,
-            PobSwitch::SeparateEpochs,
-        ] {
-            let switches = switches.clone().without(switch);
-            let seed = noticed(600, |seed| run(seed, members, &switches));
-            println!("{members} {switches:?}: {seed:?}");
-        }
     }
 }

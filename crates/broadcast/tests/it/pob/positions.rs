@@ -151,7 +151,8 @@ fn who_has_forgotten_what_another_lacks_names_it_no_more() {
         group.exchange(0, 2, after);
         group
     };
-    let broken = PobSwitch::CollectsDelivered;
-    let sound = assert_needed(&Switches::default(), broken, TWO_ORDERS, run);
-    assert_eq!(sound.order(2).len(), 0, "it waits for what it lacks");
+    for switch in [PobSwitch::CollectsDelivered, PobSwitch::KeepsConflicts] {
+        let sound = assert_needed(&Switches::default(), switch, TWO_ORDERS, run);
+        assert_eq!(sound.order(2).len(), 0, "it waits for what it lacks");
+    }
 }
