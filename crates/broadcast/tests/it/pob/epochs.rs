@@ -104,7 +104,8 @@ fn two_members_do_not_lead_in_one_epoch() {
     assert_eq!(sound.order(0).len(), 3);
 }
 
-/// A single member, with fewer answers than a majority, decides alone.
+/// Were one of three enough, its leader would decide a command by itself, and so would who takes it
+/// over without it.
 #[test]
 fn fewer_than_a_majority_decide_nothing() {
     let run = |switches: &Switches| {
