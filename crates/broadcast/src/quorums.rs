@@ -33,6 +33,15 @@ impl Quorums {
         Quorums { fast: f + f.div_ceil(2), ..quorums }
     }
 
+    /// Those where a majority decides at once, and who takes a command over asks the more: 3 and 4
+    /// of 5, 4 and 6 of 7. So only one member may crash; of an even number, from six on, two.
+    pub fn of_fast_majorities(members: usize) -> Quorums {
+        let quorums = Quorums::of(members);
+        let f = (members - 1) / 2;
+        let recovery = (members + f).saturating_sub(quorums.majority).max(quorums.majority);
+        Quorums { fast: quorums.majority, recovery, ..quorums }
+    }
+
     /// The smallest ones where members vote on what comes before a command without regard to what
     /// its proposer knows: two that decide at once and one that is asked have a member in common,
     /// as twice the fast and the recovery are more than twice the members (Lamport 2006, Fast
@@ -74,6 +83,22 @@ mod tests {
             assert!(quorums.failures() < quorums.majority, "{quorums:?}");
         }
         assert_eq!([3, 5, 7].map(|members| Quorums::printed(members).fast), [2, 3, 5]);
+    }
+
+    #[test]
+    fn fast_majorities_leave_one_member_that_may_crash() {
+        let sizes = [1, 2, 3, 4, 5, 7, 9].map(|members| {
+            let Quorums { fast, recovery, .. } = Quorums::of_fast_majorities(members);
+            (fast, recovery)
+        });
+        assert_eq!(sizes, [(1, 1), (2, 2), (2, 2), (3, 3), (3, 4), (4, 6), (5, 8)]);
+        for members in 3..50 {
+            let quorums = Quorums::of_fast_majorities(members);
+            let Quorums { majority, fast, recovery, .. } = quorums;
+            assert!((majority..members).contains(&recovery), "{quorums:?}");
+            assert!(fast + recovery >= members + (members - 1) / 2, "{quorums:?}");
+            assert!(quorums.agreeing() + 1 + majority > members, "{quorums:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muesli_core::Nanos;
 
 use super::entry::{CommandContent, CommandEpoch, CommandStatus, KnownCommand};
-use super::leading::{LeaderPhase, LedCommand};
+use super::leading::{LeaderPhase, LedCommand, count_answer};
 use super::message::{Accept, Message, Record, Stable};
 use super::{Effects, Pob, PobSwitch};
 use crate::command::{Command, CommandId, MemberId};
@@ -52,11 +52,21 @@ impl Pob {
             if !self.keeps(PobSwitch::AcceptsUnfiltered) {
                 conflicts = conflicts.iter().filter(|it| self.is_below(*it, &accept)).collect();
             }
+            if !self.keeps(PobSwitch::AcceptsEarlier) {
+                conflicts = conflicts.without(&self.known_at_proposal(&accept));
+            }
             accept.dependencies.extend(&conflicts);
         }
         accept.dependencies.remove(id);
         self.progress.remove_collected(&mut accept.dependencies);
         accept
+    }
+
+    /// What was named here when the position was proposed that is to be accepted now.
+    fn known_at_proposal(&self, accept: &Accept) -> IdSet {
+        let stored = self.entries.get(&accept.id).map(|entry| &entry.stored);
+        let proposed = stored.filter(|it| it.status == CommandStatus::Pending);
+        proposed.map(|it| it.dependencies.clone()).unwrap_or_default()
     }
 
     /// Whether a command is, as far as is known here, below a position.
@@ -99,11 +109,10 @@ impl Pob {
         dependencies: IdSet,
         out: &mut Effects,
     ) {
-        let Some(leading) = self.leading.get_mut(id).filter(|it| it.epoch == epoch) else {
-            return;
-        };
+        let by_member = self.keeps(PobSwitch::CountsMembers);
+        let Some(leading) = self.led_in(id, epoch) else { return };
         let LeaderPhase::Accepting { answers } = &mut leading.phase else { return };
-        answers.insert(from, dependencies);
+        count_answer(answers, (from, dependencies), by_member);
         self.finish_accept(id, out);
     }
 
@@ -115,7 +124,8 @@ impl Pob {
             return;
         }
         let mut dependencies = IdSet::new();
-        for answer in answers.values() {
+        let all = self.keeps(PobSwitch::AnnouncesAnswers);
+        for (_, answer) in answers.iter().filter(|(from, _)| all || **from == self.me) {
             dependencies.extend(answer);
         }
         dependencies.remove(id);

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use super::entry::{CommandContent, CommandStatus};
-use super::message::{Record, Stable};
+use super::message::{Message, Record, Stable};
 use super::{Effects, Pob, PobSwitch};
 use crate::command::{CommandId, MemberId};
 use crate::effects::{BroadcastEffect, DeliveredCommand};
@@ -33,6 +33,14 @@ impl Pob {
         self.store(Record::Stable(stable), out);
     }
 
+    /// A member is sent the end of a command about which it asks.
+    pub(super) fn show_stable(&self, to: MemberId, id: CommandId, out: &mut Effects) {
+        let entry = self.entries.get(&id).expect("a command that is stable is known");
+        if self.keeps(PobSwitch::ShowsEnds) {
+            out.send(to, Message::Stable(entry.stable(id)));
+        }
+    }
+
     pub(super) fn apply_stable(&mut self, stable: Stable, out: &mut Effects) {
         let Stable { id, command, position, mut dependencies } = stable;
         dependencies.remove(id);
@@ -45,6 +53,9 @@ impl Pob {
         entry.stored.dependencies = dependencies;
         let suspected = entry.suspected;
         self.suspected.remove(id, suspected);
+        if is_nothing && !self.keeps(PobSwitch::PassesNothing) {
+            return;
+        }
         self.progress.end(id);
         self.place(id, position);
         self.order_stable(id);
@@ -95,8 +106,11 @@ impl Pob {
         let entry = self.entries.get(&id).expect("a command that waits is known");
         assert!(entry.is_stable(), "{id} waits before its end: {entry:?}");
         let open = entry.stored.dependencies.last_beyond(self.progress.ended());
-        if open.is_some() {
+        if open.is_some() && self.keeps(PobSwitch::AwaitsDependencies) {
             return open;
+        }
+        if !self.keeps(PobSwitch::AwaitsLower) {
+            return None;
         }
         let position = entry.stored.position;
         let before = match self.keeps(PobSwitch::TieBreak) {

@@ -26,6 +26,18 @@ pub(super) enum LeaderPhase {
     Preparing { promises: BTreeMap<MemberId, Stored> },
 }
 
+/// Takes a member's answer. Where answers are not counted by member, one that was given counts no
+/// more.
+pub(super) fn count_answer<A: PartialEq>(
+    answers: &mut BTreeMap<MemberId, A>,
+    (from, answer): (MemberId, A),
+    by_member: bool,
+) {
+    if by_member || answers.values().all(|given| *given != answer) {
+        answers.insert(from, answer);
+    }
+}
+
 /// A command that this member leads.
 ///
 /// Invariant: answers are of this epoch.

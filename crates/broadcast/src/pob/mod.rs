@@ -148,8 +148,10 @@ impl Pob {
     /// When a command is to be taken over that is heard of now: by one member after the other, as
     /// they come after its leader, and later each time.
     fn suspicion(&self, id: CommandId, attempts: u32, now: Nanos) -> Nanos {
+        let attempts = if self.keeps(PobSwitch::BacksOff) { attempts } else { 0 };
         let after = (self.settings.suspect_after, attempts);
-        self.me.due(self.quorums.members, id, after, now)
+        let by = if self.keeps(PobSwitch::RanksMembers) { self.me } else { id.leader };
+        by.due(self.quorums.members, id, after, now)
     }
 
     /// The entry of a command that not all members have delivered.
@@ -164,8 +166,21 @@ impl Pob {
 
     /// Writes down, and does, what is to be done again after a crash.
     fn store(&mut self, record: Record, out: &mut Effects) {
-        out.log(record.clone());
+        if self.writes(&record) {
+            out.log(record.clone());
+        }
         self.apply(record, out);
+    }
+
+    /// Whether a record is written down: each is, unless a test leaves it out.
+    fn writes(&self, record: &Record) -> bool {
+        match record {
+            Record::Promised { .. } => self.keeps(PobSwitch::WritesEpochs),
+            Record::Proposed { .. } => self.keeps(PobSwitch::WritesProposals),
+            Record::Accepted(_) => self.keeps(PobSwitch::WritesAccepted),
+            Record::Stable(_) => self.keeps(PobSwitch::WritesStable),
+            Record::Collected { .. } => true,
+        }
     }
 
     /// Does what a record says.
@@ -179,6 +194,12 @@ impl Pob {
             Record::Stable(stable) => self.apply_stable(stable, out),
             Record::Collected { upto, floor } => self.apply_collection(&upto, floor),
         }
+    }
+
+    /// A command that is led here, for an answer that was given in this epoch.
+    fn led_in(&mut self, id: CommandId, epoch: CommandEpoch) -> Option<&mut LedCommand> {
+        let any = !self.keeps(PobSwitch::CountsOneEpoch);
+        self.leading.get_mut(id).filter(|leading| any || leading.epoch == epoch)
     }
 
     /// A command has come on, and is left to its leader for another while.
@@ -218,10 +239,9 @@ impl Broadcast for Pob {
 
     fn new(me: MemberId, members: usize, settings: &BroadcastSettings, switches: &Switches) -> Pob {
         assert_is_of(me, members);
-        let are_safe = switches.keeps(PobSwitch::FastQuorums);
         Pob {
             me,
-            quorums: if are_safe { Quorums::of(members) } else { Quorums::printed(members) },
+            quorums: switches.quorums(members),
             settings: settings.clone(),
             switches: switches.clone(),
             own: OwnCommands::new(me),
@@ -271,7 +291,11 @@ impl Broadcast for Pob {
             }
             Message::Superseded { id, epoch } => self.on_superseded(id, epoch, out.now),
             Message::Delivered { delivered } => self.on_delivered(from, delivered, out),
-            Message::Missing { ended } => self.on_missing(from, &ended, out),
+            Message::Missing { ended } => {
+                if self.keeps(PobSwitch::ShowsMissed) {
+                    self.on_missing(from, &ended, out);
+                }
+            }
         }
     }
 

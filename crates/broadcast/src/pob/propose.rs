@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muesli_core::Nanos;
 
 use super::entry::{CommandContent, CommandEpoch, CommandStatus};
-use super::leading::{LeaderPhase, LedCommand, ProposeAnswer};
+use super::leading::{LeaderPhase, LedCommand, ProposeAnswer, count_answer};
 use super::message::{Message, Propose, Record};
 use super::{Effects, Pob, PobSwitch};
 use crate::command::{Command, CommandId, MemberId};
@@ -21,7 +21,7 @@ impl Pob {
         command: Command,
         out: &mut Effects,
     ) {
-        let position = self.highest + 1;
+        let position = if self.keeps(PobSwitch::ProposesAbove) { self.highest + 1 } else { 1 };
         let (dependencies, _) = self.dependencies(id, &command.objects);
         let own = ProposeAnswer { position, dependencies: dependencies.clone() };
         let propose = Propose { id, command, epoch, position, dependencies };
@@ -37,7 +37,16 @@ impl Pob {
     pub(super) fn dependencies(&self, id: CommandId, objects: &ObjectSet) -> (IdSet, u64) {
         let mut conflicts = self.index.of(id, objects);
         self.progress.remove_collected(&mut conflicts.ids);
+        if !self.keeps(PobSwitch::KeepsConflicts) {
+            conflicts.ids = conflicts.ids.without(self.progress.delivered());
+        }
         (conflicts.ids, conflicts.highest.max(self.floor) + 1)
+    }
+
+    /// The position with which a member answers that knows commands in conflict below `above`.
+    fn answered(&self, proposed: u64, above: u64) -> u64 {
+        let least = proposed + u64::from(!self.keeps(PobSwitch::KeepsProposed));
+        least.max(above - u64::from(!self.keeps(PobSwitch::RaisesEqual)))
     }
 
     pub(super) fn on_propose(&mut self, from: MemberId, propose: Propose, out: &mut Effects) {
@@ -46,8 +55,10 @@ impl Pob {
             return;
         }
         let (conflicts, above) = self.dependencies(id, &command.objects);
-        let position = proposed.max(above);
-        dependencies.extend(&conflicts);
+        let position = self.answered(proposed, above);
+        if self.keeps(PobSwitch::AnswersComplete) {
+            dependencies.extend(&conflicts);
+        }
         dependencies.remove(id);
         self.progress.remove_collected(&mut dependencies);
         let ack = Message::AckPropose { id, epoch, position, dependencies: dependencies.clone() };
@@ -70,20 +81,21 @@ impl Pob {
             return true;
         }
         let advances = self.keeps(PobSwitch::StatusAdvances);
+        let refuses_earlier = self.keeps(PobSwitch::RefusesEarlier);
+        let answers_again = self.keeps(PobSwitch::AnswersAgain);
         let entry = self.entry(id, out.now);
         if entry.is_stable() && advances {
-            let stable = entry.stable(id);
-            out.send(from, Message::Stable(stable));
+            self.show_stable(from, id, out);
             return true;
         }
-        if epoch < entry.epoch {
+        if epoch < entry.epoch && refuses_earlier {
             out.send(from, Message::Superseded { id, epoch: entry.epoch });
             return true;
         }
         if entry.is_advanced_by(epoch, status) || !advances {
             return false;
         }
-        if entry.stored.status == status {
+        if entry.stored.status == status && answers_again {
             let (position, dependencies) =
                 (entry.stored.position, entry.stored.dependencies.clone());
             out.send(
@@ -121,11 +133,10 @@ impl Pob {
         (position, dependencies): (u64, IdSet),
         out: &mut Effects,
     ) {
-        let Some(leading) = self.leading.get_mut(id).filter(|it| it.epoch == epoch) else {
-            return;
-        };
+        let by_member = self.keeps(PobSwitch::CountsMembers);
+        let Some(leading) = self.led_in(id, epoch) else { return };
         let LeaderPhase::Proposing { answers, .. } = &mut leading.phase else { return };
-        answers.insert(from, ProposeAnswer { position, dependencies });
+        count_answer(answers, (from, ProposeAnswer { position, dependencies }), by_member);
         self.decide(id, out);
     }
 
@@ -134,15 +145,19 @@ impl Pob {
         let Some(leading) = self.leading.get(id) else { return };
         let LeaderPhase::Proposing { position, answers } = &leading.phase else { return };
         let (epoch, count) = (leading.epoch, answers.len());
-        let agree = answers.values().all(|answer| answer.position == *position);
-        let may_be_fast = self.switches.fast && epoch.is_first() && agree;
+        let agree = answers.values().all(|answer| answer.position == *position)
+            || !self.keeps(PobSwitch::FastUnanimous);
+        let is_first = epoch.is_first() || !self.keeps(PobSwitch::FastInFirst);
+        let may_be_fast = self.switches.fast && is_first && agree;
         let waits = leading.since + self.settings.fast_within > out.now;
         let is_fast = may_be_fast && count >= self.quorums.fast;
         if !is_fast && (count < self.quorums.majority || (may_be_fast && waits)) {
             return;
         }
-        let highest = answers.values().map(|answer| answer.position).max();
-        let highest = highest.expect("who leads has answered itself");
+        let highest = match self.keeps(PobSwitch::TakesHighest) {
+            true => answers.values().map(|answer| answer.position).fold(*position, u64::max),
+            false => *position,
+        };
         let mut dependencies = IdSet::new();
         for answer in answers.values() {
             dependencies.extend(&answer.dependencies);

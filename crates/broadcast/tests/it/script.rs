@@ -12,6 +12,9 @@ pub struct Script<B: Subject> {
     pub members: Vec<B>,
     on_their_way: Vec<(u16, u16, B::Message)>,
     orders: Vec<Vec<CommandId>>,
+    /// What each member has written down.
+    disks: Vec<Vec<B::Record>>,
+    switches: B::Switches,
     commands: BTreeMap<CommandId, Command>,
     now: Nanos,
 }
@@ -22,6 +25,8 @@ impl<B: Subject> Script<B> {
             members: members(count, &BroadcastSettings::default(), switches),
             on_their_way: Vec::new(),
             orders: vec![Vec::new(); count],
+            disks: vec![Vec::new(); count],
+            switches: switches.clone(),
             commands: BTreeMap::new(),
             now: Nanos(0),
         }
@@ -33,6 +38,7 @@ impl<B: Subject> Script<B> {
         self.members[usize::from(at)].flush(&mut out);
         let made = made::<B>(out);
         self.orders[usize::from(at)].extend(made.delivered);
+        self.disks[usize::from(at)].extend(made.logged);
         self.on_their_way.extend(made.sent.into_iter().map(|(to, it)| (at, to.0, it)));
     }
 
@@ -54,6 +60,17 @@ impl<B: Subject> Script<B> {
 
     pub fn recover(&mut self, at: u16, id: CommandId) {
         self.act(at, |it, out| it.recover(id, out));
+    }
+
+    /// A member crashes, and comes back with what it has written down.
+    pub fn restart(&mut self, at: u16) {
+        let (place, settings) = (usize::from(at), BroadcastSettings::default());
+        let mut member = B::new(MemberId(at), self.members.len(), &settings, &self.switches);
+        let mut out = EffectsOf::<B>::at(self.now);
+        for record in &self.disks[place] {
+            member.replay(record.clone(), &mut out);
+        }
+        self.members[place] = member;
     }
 
     /// Time has passed at a member: so many milliseconds since the beginning.
@@ -83,6 +100,23 @@ impl<B: Subject> Script<B> {
     /// The first message on a link about a command is lost.
     pub fn lose(&mut self, from: u16, to: u16, id: CommandId) {
         self.take(from, to, id);
+    }
+
+    /// Messages about a command arrive between two members, until none is on its way.
+    pub fn exchange(&mut self, one: u16, other: u16, id: CommandId) {
+        let directions = [(one, other), (other, one)];
+        while let Some((from, to)) =
+            directions.into_iter().find(|(from, to)| self.is_on_its_way(*from, *to, id))
+        {
+            self.deliver(from, to, id);
+        }
+    }
+
+    /// All messages about a command on a link are lost.
+    pub fn lose_all(&mut self, from: u16, to: u16, id: CommandId) {
+        while self.is_on_its_way(from, to, id) {
+            self.lose(from, to, id);
+        }
     }
 
     /// Whether a message about a command is on its way.

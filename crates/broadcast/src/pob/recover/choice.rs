@@ -39,20 +39,49 @@ pub(super) fn recovered(
     let Some(command) = contents.next().cloned() else {
         return RecoveryChoice::Accept(None, 1, IdSet::new());
     };
-    let may_be_fast = switches.fast && switches.keeps(PobSwitch::FastRecovery);
-    if may_be_fast && !promises.contains_key(&id.leader) {
-        let agree = |it: &&Stored| {
-            let in_first = it.accepted.is_some_and(|epoch| epoch.is_first());
-            it.status == CommandStatus::Pending && in_first && it.position == it.first_position
-        };
-        let agreeing: Vec<_> = promises.values().filter(agree).collect();
-        if agreeing.len() >= quorums.agreeing().max(1) {
-            let mut dependencies = IdSet::new();
-            for stored in &agreeing {
-                dependencies.extend(&stored.dependencies);
-            }
-            return RecoveryChoice::Accept(Some(command), agreeing[0].position, dependencies);
+    match decided_at_once(id, promises, quorums, switches) {
+        Some((position, dependencies)) => {
+            RecoveryChoice::Accept(Some(command), position, dependencies)
         }
+        None => RecoveryChoice::Propose(command),
     }
-    RecoveryChoice::Propose(command)
+}
+
+/// The position with which a command may have been decided at once, if it may have been, and what
+/// those named who agree.
+fn decided_at_once(
+    id: CommandId,
+    promises: &BTreeMap<MemberId, Stored>,
+    quorums: &Quorums,
+    switches: &Switches,
+) -> Option<(u64, IdSet)> {
+    let is_sought = switches.fast && switches.keeps(PobSwitch::FastRecovery);
+    let knows_leader = promises.contains_key(&id.leader);
+    if !is_sought || (knows_leader && switches.keeps(PobSwitch::LeaderAmongAsked)) {
+        return None;
+    }
+    let any = !switches.keeps(PobSwitch::AgreesWithLeader);
+    let agree = |it: &&Stored| {
+        let in_first = it.accepted.is_some_and(|epoch| epoch.is_first());
+        let is_leaders = any || it.position == it.first_position;
+        it.status == CommandStatus::Pending && in_first && is_leaders
+    };
+    let agreeing: Vec<_> = promises.values().filter(agree).collect();
+    if agreeing.len() < enough(quorums, switches).max(1) {
+        return None;
+    }
+    let mut dependencies = IdSet::new();
+    for stored in &agreeing {
+        dependencies.extend(&stored.dependencies);
+    }
+    Some((agreeing[0].position, dependencies))
+}
+
+/// How many of those asked must agree.
+fn enough(quorums: &Quorums, switches: &Switches) -> usize {
+    match (switches.keeps(PobSwitch::FewAgree), switches.keeps(PobSwitch::EnoughAgree)) {
+        (true, true) => quorums.agreeing(),
+        (false, _) => quorums.recovery / 2 + 1,
+        (true, false) => quorums.majority / 2,
+    }
 }

@@ -8,7 +8,7 @@ use muesli_core::Nanos;
 
 use crate::command::{CommandId, MemberId};
 use crate::pob::entry::{CommandEpoch, CommandStatus, Stored};
-use crate::pob::leading::{LeaderPhase, LedCommand};
+use crate::pob::leading::{LeaderPhase, LedCommand, count_answer};
 use crate::pob::message::{Accept, Message, Propose, Record};
 use crate::pob::{Effects, Pob, PobSwitch};
 use choice::{RecoveryChoice, recovered};
@@ -22,8 +22,9 @@ impl Pob {
         let me = self.me;
         let entry = self.entry(id, out.now);
         let observed = CommandEpoch { round: entry.observed.max(entry.epoch.round), member: me };
-        let epoch = observed.next(me);
         entry.attempts += 1;
+        let is_separate = self.keeps(PobSwitch::SeparateEpochs);
+        let epoch = observed.next(if is_separate { me } else { id.leader });
         self.store(Record::Promised { id, epoch }, out);
         let own = self.entry(id, out.now).stored.clone();
         let promises = match self.keeps(PobSwitch::OwnPromise) {
@@ -50,8 +51,7 @@ impl Pob {
         }
         let entry = self.entry(id, out.now);
         if entry.is_stable() {
-            let stable = entry.stable(id);
-            return out.send(from, Message::Stable(stable));
+            return self.show_stable(from, id, out);
         }
         if epoch < entry.epoch {
             return out.send(from, Message::Superseded { id, epoch: entry.epoch });
@@ -74,12 +74,11 @@ impl Pob {
         stored: Stored,
         out: &mut Effects,
     ) {
-        let Some(leading) = self.leading.get_mut(id).filter(|it| it.epoch == epoch) else {
-            return;
-        };
+        let by_member = self.keeps(PobSwitch::CountsMembers);
+        let Some(leading) = self.led_in(id, epoch) else { return };
         let LeaderPhase::Preparing { promises } = &mut leading.phase else { return };
         if stored.status != CommandStatus::Stable {
-            promises.insert(from, stored); // Who has its end says so by itself.
+            count_answer(promises, (from, stored), by_member); // Who has its end says so by itself.
         }
         self.finish_prepare(id, out);
     }
@@ -120,9 +119,12 @@ impl Pob {
     /// Takes over what has not come to its end in time.
     pub(super) fn recover_suspected(&mut self, out: &mut Effects) {
         let any = self.keeps(PobSwitch::RecoversUnknown);
+        let [own, of_others] = [PobSwitch::SuspectsOwn, PobSwitch::SuspectsOthers];
         for id in self.suspected.due(out.now) {
             let is_known = any || self.entries[&id].stored.status != CommandStatus::Unknown;
-            match is_known && !self.leading.contains(id) {
+            let is_suspected =
+                is_known && self.keeps(if id.leader == self.me { own } else { of_others });
+            match is_suspected && !self.leading.contains(id) {
                 true => self.take_over(id, out),
                 false => self.postpone(id, out.now), // It is led here.
             }
@@ -142,6 +144,9 @@ impl Pob {
             }
             let leading = leading.clone();
             self.leading.ask(id, out.now);
+            if !self.keeps(PobSwitch::AsksAgain) {
+                continue;
+            }
             let message = self.question(id, &leading);
             for to in self.others().filter(|to| !leading.has_answer_of(*to)) {
                 out.send(to, message.clone());
