@@ -1,5 +1,8 @@
 //! M²Paxos.
 
+mod agreement;
+mod progress;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
