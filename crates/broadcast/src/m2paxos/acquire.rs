@@ -89,11 +89,14 @@ impl M2Paxos {
         wanted.iter().for_each(|it| self.note_move(it.object, it.epoch, out.now));
         self.store(Record::Promised(epochs), out);
         let shows_all = self.keeps(M2PaxosSwitch::ShowsAllPlaces);
+        let shows_decisions = self.keeps(M2PaxosSwitch::ShowsDecisions);
         let known = wanted.iter().map(|it| {
             let log = self.objects.get(it.object).expect("it was promised");
             let mut known = log.from(it.object, it.from, it.epoch);
             known.votes.retain(|vote| shows_all || vote.slot == it.from);
-            known.decided.retain(|decided| shows_all || decided.slot == it.from);
+            known
+                .decided
+                .retain(|decided| shows_decisions && (shows_all || decided.slot == it.from));
             known
         });
         known.collect()
@@ -267,10 +270,12 @@ impl M2Paxos {
             return BTreeMap::new();
         }
         let first_counts = self.keeps(M2PaxosSwitch::FirstEpochCounts);
+        let forces_latest = self.keeps(M2PaxosSwitch::ForcesLatest);
         let mut latest: BTreeMap<u64, (ObjectEpoch, Value)> = BTreeMap::new();
         for vote in votes.filter(|vote| vote.epoch.round > 1 || first_counts) {
-            let known = latest.entry(vote.slot).or_insert((vote.epoch, vote.value));
-            *known = (*known).max((vote.epoch, vote.value));
+            let shown = (vote.epoch, vote.value);
+            let known = latest.entry(vote.slot).or_insert(shown);
+            *known = if forces_latest { shown.max(*known) } else { shown.min(*known) };
         }
         let mut latest: BTreeMap<u64, Value> =
             latest.into_iter().map(|(slot, (_, value))| (slot, value)).collect();

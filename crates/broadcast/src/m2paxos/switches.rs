@@ -32,10 +32,23 @@ breakable! {
         /// Who promises an object shows what it has accepted at all places from the one on that it
         /// was asked for. Broken: at this place alone.
         ShowsAllPlaces = "shows_all_places",
+        /// Who promises an object shows what is decided there as well. Broken: what it has accepted
+        /// alone, and does not know to be decided.
+        ShowsDecisions = "shows_decisions",
+        /// What an owner asks for is refused if one of its objects is promised to somebody else.
+        /// Broken: if the first one is.
+        ChecksAllObjects = "checks_all_objects",
+        /// What a member has promised it knows after a crash. Broken: it is not written down.
+        StoresEpochs = "stores_epochs",
+        /// What a member has accepted it knows after a crash. Broken: it is not written down.
+        StoresVotes = "stores_votes",
         /// A promise holds for all places that are not decided. Broken: for the first one alone.
         RefusesAtAllPlaces = "refuses_at_all_places",
         /// Who comes to own an object says again what others may have decided.
         ForcesVotes = "forces_votes",
+        /// Of what was accepted at a place in several epochs it says again that of the latest one.
+        /// Broken: that of the earliest one.
+        ForcesLatest = "forces_latest",
         /// At each place it says again what was accepted there. Broken: as printed, one command
         /// alone is said again, and its own commands go to the other places.
         ForcesByPlace = "forces_by_place",
@@ -45,10 +58,21 @@ breakable! {
         /// Where nobody has accepted anything, and something was at a place behind, it says that
         /// nothing is there. Broken: it leaves such places open.
         FillsGaps = "fills_gaps",
+        /// A command is delivered once it is known of all that come before it what they say and
+        /// where they are. Broken: it goes ahead of those of which this is not known.
+        AwaitsAncestors = "awaits_ancestors",
+        /// Commands that come before each other are delivered in the order of their names. Broken:
+        /// each member delivers its own ones first.
+        OrdersCycles = "orders_cycles",
         /// A command is delivered at the first of its places at an object. Broken: at each of them.
         DeliversOnce = "delivers_once",
         /// Commands that wait for each other are delivered together, by their names.
         DeliversCycles = "delivers_cycles",
+        /// A command goes to no second place of an object at which it is decided. Broken: it goes
+        /// to all of its objects again.
+        SkipsDecided = "skips_decided",
+        /// Who has missed what was decided is shown it when it asks. Broken: it is sent once.
+        RepeatsDecisions = "repeats_decisions",
         /// Who sees a command at some of its objects alone proposes it at the others.
         HelpsOthers = "helps_others",
         /// A command that was passed on is not passed on again.

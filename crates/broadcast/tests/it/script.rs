@@ -14,6 +14,9 @@ pub struct Script<B: Subject> {
     on_their_way: Vec<(u16, u16, B::Message)>,
     orders: Vec<Vec<CommandId>>,
     commands: BTreeMap<CommandId, Command>,
+    /// What each member has written down.
+    disks: Vec<Vec<B::Record>>,
+    switches: B::Switches,
     now: Nanos,
 }
 
@@ -30,6 +33,8 @@ impl<B: Subject> Script<B> {
             on_their_way: Vec::new(),
             orders: vec![Vec::new(); count],
             commands: BTreeMap::new(),
+            disks: vec![Vec::new(); count],
+            switches: switches.clone(),
             now: Nanos(0),
         }
     }
@@ -40,6 +45,7 @@ impl<B: Subject> Script<B> {
         self.members[usize::from(at)].flush(&mut out);
         let made = made::<B>(out);
         self.orders[usize::from(at)].extend(made.delivered);
+        self.disks[usize::from(at)].extend(made.logged);
         self.on_their_way.extend(made.sent.into_iter().map(|(to, it)| (at, to.0, it)));
     }
 
@@ -57,6 +63,19 @@ impl<B: Subject> Script<B> {
         });
         self.commands.extend(ids.iter().copied().zip(commands));
         ids
+    }
+
+    /// A member crashes, and comes back with what it had written down.
+    pub fn restart(&mut self, at: u16) {
+        let settings = BroadcastSettings::default();
+        let mut all = members::<B>(self.members.len(), &settings, &self.switches);
+        let mut member = all.swap_remove(usize::from(at));
+        let mut out = EffectsOf::<B>::at(self.now);
+        for record in &self.disks[usize::from(at)] {
+            member.replay(record.clone(), &mut out);
+        }
+        self.orders[usize::from(at)] = made::<B>(out).delivered;
+        self.members[usize::from(at)] = member;
     }
 
     pub fn recover(&mut self, at: u16, id: CommandId) {

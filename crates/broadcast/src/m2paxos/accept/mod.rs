@@ -65,7 +65,9 @@ impl M2Paxos {
         if self.is_frozen() {
             return;
         }
-        let beaten = slots.iter().filter(|it| self.is_beaten_at(it));
+        let all_objects = self.keeps(M2PaxosSwitch::ChecksAllObjects);
+        let checked = if all_objects { &slots[..] } else { &slots[..1] };
+        let beaten = checked.iter().filter(|it| self.is_beaten_at(it));
         let beaten: Vec<PromisedEpoch> = beaten
             .map(|it| PromisedEpoch { object: it.object, epoch: self.promised(it.object) })
             .collect();

@@ -8,7 +8,10 @@ use crate::script::Script;
 
 /// Runs an interleaving with a switch and without it: it alone keeps two values from one place.
 fn assert_notices(switch: M2PaxosSwitch, run: impl Fn(&Switches) -> Script<M2Paxos>) {
-    assert_notices_beside(&Switches::default(), switch, run);
+    assert_notices_beside(&Switches::default(), switch, &run);
+    let mut sound = run(&Switches::default());
+    sound.deliver_all();
+    assert_eq!(sound.violation(), None, "{switch:?}");
 }
 
 /// The same, where others are broken both times.
@@ -17,8 +20,7 @@ fn assert_notices_beside(
     switch: M2PaxosSwitch,
     run: impl Fn(&Switches) -> Script<M2Paxos>,
 ) {
-    let sound = run(others);
-    assert_eq!(sound.violation(), None, "{switch:?}");
+    assert_eq!(run(others).violation(), None, "{switch:?}");
     let violation = run(&others.clone().without(switch)).violation();
     let is_place = |it: &String| it.starts_with("ObjectSlot");
     assert!(violation.as_ref().is_some_and(is_place), "{switch:?}: {violation:?}");
@@ -51,7 +53,7 @@ fn prepare_at(group: &mut Script<M2Paxos>, asks: u16, at: u16) {
     group.deliver_kinds(&[(asks, at, "Prepare"), (at, asks, "Promise")]);
 }
 
-/// Notes, point 1: two proposals at an owner, no faults.
+/// Two proposals at an owner, no faults (algorithm 3, lines 2 to 6).
 #[test]
 fn two_proposals_at_an_owner_take_two_places() {
     assert_notices(M2PaxosSwitch::OneValue, |switches| {
@@ -66,7 +68,7 @@ fn two_proposals_at_an_owner_take_two_places() {
     });
 }
 
-/// Notes, point 2: an answer that comes twice is one.
+/// An answer that comes twice is one (algorithm 5, lines 8 to 10).
 #[test]
 fn answers_are_counted_by_member() {
     assert_notices(M2PaxosSwitch::CountsSenders, |switches| {
@@ -83,8 +85,8 @@ fn answers_are_counted_by_member() {
     });
 }
 
-/// Notes, point 2: answers about two values are not of one value. Where an owner sends one value
-/// for a place there are no such answers.
+/// Answers about two values are not of one value. Where an owner sends one value for a place there
+/// are no such answers.
 #[test]
 fn answers_are_counted_by_value() {
     let two_values = Switches::broken(M2PaxosSwitch::OneValue);
@@ -99,7 +101,8 @@ fn answers_are_counted_by_value() {
     });
 }
 
-/// Notes, point 3, by an epoch that was observed: an owner has promised its object to another one.
+/// An owner has promised its object to another one: the latest epoch that it knows is not its own
+/// (algorithm 3, line 6).
 #[test]
 fn who_has_promised_an_object_owns_it_no_more() {
     assert_notices(M2PaxosSwitch::OwnsByPromise, |switches| {
@@ -113,7 +116,8 @@ fn who_has_promised_an_object_owns_it_no_more() {
     });
 }
 
-/// Notes, point 3, by an epoch of its own: a member has asked for an object, and nobody answers.
+/// A member has asked for an object, and nobody answers: the latest epoch that it knows is its own
+/// (algorithm 6, line 4).
 #[test]
 fn who_has_asked_for_an_object_does_not_own_it() {
     assert_notices(M2PaxosSwitch::OwnsByMajority, |switches| {
@@ -127,7 +131,7 @@ fn who_has_asked_for_an_object_does_not_own_it() {
     });
 }
 
-/// Notes, point 4: a new owner sees what was accepted at all places.
+/// A new owner sees what was accepted at all places.
 #[test]
 fn a_new_owner_is_shown_all_places() {
     assert_notices(M2PaxosSwitch::ShowsAllPlaces, |switches| {
@@ -141,7 +145,7 @@ fn a_new_owner_is_shown_all_places() {
     });
 }
 
-/// Notes, point 4: nothing of an earlier owner is taken at any place.
+/// Nothing of an earlier owner is taken at any place.
 #[test]
 fn an_earlier_owner_is_refused_at_all_places() {
     assert_notices(M2PaxosSwitch::RefusesAtAllPlaces, |switches| {
@@ -156,7 +160,7 @@ fn an_earlier_owner_is_refused_at_all_places() {
     });
 }
 
-/// Notes, point 5: two members ask for an object in the same round.
+/// Two members ask for an object in the same round.
 #[test]
 fn epochs_of_two_members_are_never_the_same() {
     assert_notices(M2PaxosSwitch::UniqueEpochs, |switches| {
@@ -170,7 +174,7 @@ fn epochs_of_two_members_are_never_the_same() {
     });
 }
 
-/// Notes, point 5: a member lacks an object for two commands.
+/// A member lacks an object for two commands.
 #[test]
 fn an_object_is_asked_for_once_at_a_time() {
     assert_notices(M2PaxosSwitch::AsksOnce, |switches| {
@@ -188,7 +192,8 @@ fn an_object_is_asked_for_once_at_a_time() {
     });
 }
 
-/// Notes, point 6: two commands were decided at two objects, and a third one is to be at both.
+/// Two commands were decided at two objects, and a third one is to be at both (algorithm 4, lines 4
+/// to 7).
 #[test]
 fn a_new_owner_says_again_what_was_accepted_at_each_place() {
     assert_notices(M2PaxosSwitch::ForcesByPlace, |switches| {
@@ -203,7 +208,7 @@ fn a_new_owner_says_again_what_was_accepted_at_each_place() {
     });
 }
 
-/// Notes, point 9: a member knows that the second place is decided, and nothing of the first one.
+/// A member knows that the second place is decided, and nothing of the first one.
 #[test]
 fn a_new_owner_asks_for_what_is_missing_before_what_it_knows() {
     assert_notices(M2PaxosSwitch::AsksFromPrefix, |switches| {
@@ -223,7 +228,7 @@ fn a_new_owner_asks_for_what_is_missing_before_what_it_knows() {
     });
 }
 
-/// Notes, point 11: a command was decided in the first epoch of all.
+/// A command was decided in the first epoch of all.
 #[test]
 fn what_was_accepted_in_the_first_epoch_was_accepted() {
     assert_notices(M2PaxosSwitch::FirstEpochCounts, |switches| {
@@ -231,6 +236,92 @@ fn what_was_accepted_in_the_first_epoch_was_accepted() {
         group.propose(0, &[1]);
         prepare_at(&mut group, 0, 2);
         accept_at(&mut group, 0, 2);
+        group.propose(1, &[1]);
+        prepare_at(&mut group, 1, 2);
+        accept_at(&mut group, 1, 2);
+        group
+    });
+}
+
+/// A value was accepted by one member in the first epoch, and another one was decided in
+/// the second one.
+#[test]
+fn a_new_owner_says_again_what_was_accepted_last() {
+    assert_notices(M2PaxosSwitch::ForcesLatest, |switches| {
+        let mut group = Script::new(3, switches);
+        group.propose(0, &[1]);
+        prepare_at(&mut group, 0, 2);
+        group.propose(1, &[1]);
+        prepare_at(&mut group, 1, 2);
+        accept_at(&mut group, 1, 2);
+        for at in 1..3 {
+            group.deliver_kinds(&[(0, at, "Accept"), (at, 0, "Refuse")]);
+        }
+        prepare_at(&mut group, 0, 2);
+        accept_at(&mut group, 0, 2);
+        group
+    });
+}
+
+/// Who knows that something is decided has no vote for it any more.
+#[test]
+fn a_new_owner_is_shown_what_is_decided() {
+    assert_notices(M2PaxosSwitch::ShowsDecisions, |switches| {
+        let mut group = Script::new(3, switches);
+        group.propose(0, &[1]);
+        prepare_at(&mut group, 0, 2);
+        accept_at(&mut group, 0, 2);
+        group.deliver_kinds(&[(0, 2, "Decide")]);
+        group.propose(1, &[1]);
+        prepare_at(&mut group, 1, 2);
+        accept_at(&mut group, 1, 2);
+        group
+    });
+}
+
+/// Of two objects of a command one is promised to somebody else.
+#[test]
+fn a_command_is_accepted_at_all_of_its_objects_or_at_none() {
+    assert_notices(M2PaxosSwitch::ChecksAllObjects, |switches| {
+        let mut group = Script::new(3, switches);
+        group.propose(0, &[1, 2]);
+        group.deliver_all();
+        let id = group.propose(1, &[2]);
+        group.lose(1, 0, id);
+        group.tick(1, 100);
+        group.recover(1, id);
+        prepare_at(&mut group, 1, 2);
+        accept_at(&mut group, 1, 2);
+        group.propose(0, &[1, 2]);
+        accept_at(&mut group, 0, 2);
+        group
+    });
+}
+
+/// A member forgets in which epoch it has promised an object.
+#[test]
+fn what_was_promised_is_known_after_a_crash() {
+    assert_notices(M2PaxosSwitch::StoresEpochs, |switches| {
+        let mut group = Script::new(3, switches);
+        for at in 0..2 {
+            group.propose(at, &[1]);
+            prepare_at(&mut group, at, 2);
+        }
+        group.restart(2);
+        (0..2).for_each(|at| accept_at(&mut group, at, 2));
+        group
+    });
+}
+
+/// A member forgets what it has accepted.
+#[test]
+fn what_was_accepted_is_known_after_a_crash() {
+    assert_notices(M2PaxosSwitch::StoresVotes, |switches| {
+        let mut group = Script::new(3, switches);
+        group.propose(0, &[1]);
+        prepare_at(&mut group, 0, 2);
+        accept_at(&mut group, 0, 2);
+        group.restart(2);
         group.propose(1, &[1]);
         prepare_at(&mut group, 1, 2);
         accept_at(&mut group, 1, 2);
