@@ -231,16 +231,18 @@ fn a_new_owner_asks_for_what_is_missing_before_what_it_knows() {
 /// A command was decided in the first epoch of all.
 #[test]
 fn what_was_accepted_in_the_first_epoch_was_accepted() {
-    assert_notices(M2PaxosSwitch::FirstEpochCounts, |switches| {
-        let mut group = Script::new(3, switches);
-        group.propose(0, &[1]);
-        prepare_at(&mut group, 0, 2);
-        accept_at(&mut group, 0, 2);
-        group.propose(1, &[1]);
-        prepare_at(&mut group, 1, 2);
-        accept_at(&mut group, 1, 2);
-        group
-    });
+    for switch in [M2PaxosSwitch::ForcesVotes, M2PaxosSwitch::FirstEpochCounts] {
+        assert_notices(switch, |switches| {
+            let mut group = Script::new(3, switches);
+            group.propose(0, &[1]);
+            prepare_at(&mut group, 0, 2);
+            accept_at(&mut group, 0, 2);
+            group.propose(1, &[1]);
+            prepare_at(&mut group, 1, 2);
+            accept_at(&mut group, 1, 2);
+            group
+        });
+    }
 }
 
 /// A value was accepted by one member in the first epoch, and another one was decided in
