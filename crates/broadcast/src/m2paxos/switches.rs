@@ -61,6 +61,9 @@ breakable! {
         /// A command is delivered once it is known of all that come before it what they say and
         /// where they are. Broken: it goes ahead of those of which this is not known.
         AwaitsAncestors = "awaits_ancestors",
+        /// What comes before a command at an object is known once all places up to its own are.
+        /// Broken: up to the latest place that is known to be decided, nothing is missing.
+        AwaitsPrefix = "awaits_prefix",
         /// Commands that come before each other are delivered in the order of their names. Broken:
         /// each member delivers its own ones first.
         OrdersCycles = "orders_cycles",

@@ -96,10 +96,7 @@ impl<B: Subject> Script<B> {
 
     /// The first message of a kind on a link arrives, whatever it is about.
     pub fn deliver_kind(&mut self, from: u16, to: u16, kind: &str) {
-        let place = self.on_their_way.iter().position(|it| {
-            let (sender, receiver, message) = it;
-            (*sender, *receiver) == (from, to) && kind_of(message) == kind
-        });
+        let place = self.place_of(from, to, kind);
         let message = self.on_their_way.remove(place.expect("such a message")).2;
         self.receive(from, to, message);
     }
@@ -107,15 +104,25 @@ impl<B: Subject> Script<B> {
     /// The first message of a kind on each of these links arrives, as far as there is one.
     pub fn deliver_kinds(&mut self, links: &[(u16, u16, &str)]) {
         for (from, to, kind) in links {
-            let place = self.on_their_way.iter().position(|it| {
-                let (sender, receiver, message) = it;
-                (*sender, *receiver) == (*from, *to) && kind_of(message) == *kind
-            });
-            if let Some(place) = place {
+            if let Some(place) = self.place_of(*from, *to, kind) {
                 let message = self.on_their_way.remove(place).2;
                 self.receive(*from, *to, message);
             }
         }
+    }
+
+    /// The first message of a kind on a link is lost.
+    pub fn lose_next(&mut self, from: u16, to: u16, kind: &str) {
+        let place = self.place_of(from, to, kind);
+        self.on_their_way.remove(place.expect("such a message"));
+    }
+
+    /// The first message of a kind on a link.
+    fn place_of(&self, from: u16, to: u16, kind: &str) -> Option<usize> {
+        self.on_their_way.iter().position(|it| {
+            let (sender, receiver, message) = it;
+            (*sender, *receiver) == (from, to) && kind_of(message) == kind
+        })
     }
 
     /// The first message on a link about a command is lost.

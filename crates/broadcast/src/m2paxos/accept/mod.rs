@@ -330,10 +330,15 @@ impl M2Paxos {
     /// Goes up to the last place of an object before which all are decided.
     fn advance(&mut self, object: u64, out: &mut Effects) {
         let once = self.keeps(M2PaxosSwitch::DeliversOnce);
+        let awaits_prefix = self.keeps(M2PaxosSwitch::AwaitsPrefix);
         loop {
             let Some(log) = self.objects.get_mut(object) else { return };
             let next = log.decided + 1;
-            let Some(value) = log.slots.get(next).and_then(|slot| slot.decided) else { return };
+            let found = match awaits_prefix {
+                true => log.slots.get(next).and_then(|it| it.decided).map(|value| (next, value)),
+                false => log.slots.from(next).find_map(|(slot, it)| Some((slot, it.decided?))),
+            };
+            let Some((next, value)) = found else { return };
             log.decided = next;
             log.next = log.next.max(next + 1);
             let is_over = |id: &CommandId| once && self.progress.is_delivered(*id);

@@ -48,23 +48,29 @@ fn commands_that_come_before_each_other_are_delivered_in_one_order() {
     assert!(ends && group.violation().is_some(), "{:?} {:?}", group.order(1), group.order(2));
 }
 
-/// A member knows where a command is, and not what it says.
+/// Of two commands of an owner a member does not know what the first one says, or not even where it
+/// is.
 #[test]
 fn a_command_waits_for_those_before_it() {
-    let run = |switches: &Switches| {
+    let run = |switches: &Switches, knows_where: bool| {
         let mut group = owned(switches, 3);
         let unknown = group.propose(0, &[1]);
         group.lose(0, 1, unknown);
         group.propose(0, &[1]);
-        for _ in 0..2 {
-            group.deliver_kinds(&[(0, 2, "Accept"), (2, 0, "AckAccept"), (0, 1, "Decide")]);
+        (0..2).for_each(|_| group.deliver_kinds(&[(0, 2, "Accept"), (2, 0, "AckAccept")]));
+        match knows_where {
+            true => group.deliver_kinds(&[(0, 1, "Decide"), (0, 1, "Decide")]),
+            false => group.lose_next(0, 1, "Decide"),
         }
-        group.deliver_kinds(&[(0, 1, "Accept")]);
-        group
+        group.deliver_kinds(&[(0, 1, "Accept"), (0, 1, "Decide")]);
+        group.violation()
     };
-    assert_eq!(run(&Switches::default()).violation(), None);
-    let violation = run(&Switches::broken(M2PaxosSwitch::AwaitsAncestors)).violation();
-    assert!(violation.is_some_and(|it| it == "0 has m0-2 before m0-3, and 1 has not"));
+    let cases = [(M2PaxosSwitch::AwaitsAncestors, true), (M2PaxosSwitch::AwaitsPrefix, false)];
+    for (switch, knows_where) in cases {
+        assert_eq!(run(&Switches::default(), knows_where), None);
+        let violation = run(&Switches::broken(switch), knows_where);
+        assert_eq!(violation.as_deref(), Some("0 has m0-2 before m0-3, and 1 has not"));
+    }
 }
 
 /// A command is decided at a second place as well, as its owner had asked

@@ -126,6 +126,7 @@ fn broken_switches_that_scripts_show_are_noticed_among_faults() {
         M2PaxosSwitch::StoresVotes,
         M2PaxosSwitch::ForcesByPlace,
         M2PaxosSwitch::AwaitsAncestors,
+        M2PaxosSwitch::AwaitsPrefix,
         M2PaxosSwitch::OrdersCycles,
     ] {
         let seed = noticed(50, |seed| run(seed, 3, &Switches::broken(switch)));
