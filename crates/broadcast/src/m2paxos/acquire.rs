@@ -7,7 +7,8 @@ use muesli_core::wire::encoded_bytes;
 
 use super::coordinate::task::{Acquisition, TaskPhase};
 use super::message::{
-    Message, NamedCommand, ObjectEpoch, PromisedEpoch, PromisedObject, Record, WantedObject,
+    Message, NamedCommand, ObjectEpoch, PromisedEpoch, PromisedObject, Record, SlotVote,
+    WantedObject,
 };
 use super::object::{ObjectLog, Value};
 use super::{AskedSlot, Effects, M2Paxos, M2PaxosSwitch, ObjectSlot};
@@ -28,7 +29,7 @@ impl M2Paxos {
     pub(super) fn acquire(&mut self, id: CommandId, objects: &[u64], out: &mut Effects) {
         assert!(!objects.is_empty(), "{id} wants no object");
         let is_busy = |it: &u64| self.objects.get(*it).is_some_and(|log| log.wanted_for.is_some());
-        if objects.iter().any(is_busy) {
+        if objects.iter().any(is_busy) && self.keeps(M2PaxosSwitch::AsksOnce) {
             // It goes on when these have come here.
             return self.wait_until(id, out.now + self.settings.retry_after);
         }
@@ -52,17 +53,23 @@ impl M2Paxos {
         out: &mut Effects,
     ) {
         let me = self.me;
+        let asks_once = self.keeps(M2PaxosSwitch::AsksOnce);
+        let from_prefix = self.keeps(M2PaxosSwitch::AsksFromPrefix);
         let wanted: Vec<WantedObject> = (objects.iter())
             .map(|object| {
                 let log = self.object(*object);
-                log.wanted_for = Some(id);
-                let next = log.observed.max(log.promised).round + 1;
+                let is_asked = log.wanted_for.replace(id).is_some() && !asks_once;
+                let next = log.observed.max(log.promised).round + u32::from(!is_asked);
                 let round = round.unwrap_or(next);
                 let epoch = ObjectEpoch { round, member: me };
-                WantedObject { object: *object, from: log.decided + 1, epoch }
+                let decided = if from_prefix { log.decided } else { log.last_decided() };
+                WantedObject { object: *object, from: decided + 1, epoch }
             })
             .collect();
         let own = self.promise(&wanted, out);
+        if !self.keeps(M2PaxosSwitch::OwnsByMajority) {
+            wanted.iter().for_each(|it| self.object(it.object).own_unpromised());
+        }
         let promises = BTreeMap::from([(me, own)]);
         let acquisition = Acquisition {
             wanted: wanted.clone(),
@@ -81,11 +88,27 @@ impl M2Paxos {
         let epochs: Vec<PromisedEpoch> = epochs.collect();
         wanted.iter().for_each(|it| self.note_move(it.object, it.epoch, out.now));
         self.store(Record::Promised(epochs), out);
+        let shows_all = self.keeps(M2PaxosSwitch::ShowsAllPlaces);
+        let shows_decisions = self.keeps(M2PaxosSwitch::ShowsDecisions);
         let known = wanted.iter().map(|it| {
             let log = self.objects.get(it.object).expect("it was promised");
-            log.from(it.object, it.from, it.epoch)
+            let mut known = log.from(it.object, it.from, it.epoch);
+            known.votes.retain(|vote| shows_all || vote.slot == it.from);
+            known
+                .decided
+                .retain(|decided| shows_decisions && (shows_all || decided.slot == it.from));
+            known
         });
         known.collect()
+    }
+
+    /// Whether an epoch comes before the one in which this member has promised an object.
+    pub(super) fn is_beaten(&self, object: u64, epoch: ObjectEpoch) -> bool {
+        let promised = self.promised(object);
+        match self.keeps(M2PaxosSwitch::UniqueEpochs) {
+            true => epoch < promised,
+            false => epoch.round < promised.round,
+        }
     }
 
     /// An object is about to be promised to somebody.
@@ -111,11 +134,10 @@ impl M2Paxos {
         if self.is_frozen() {
             return;
         }
-        let promised = wanted.iter().map(|it| (it, self.promised(it.object)));
         // The same member may ask again.
-        let beaten = promised.filter(|(it, promised)| it.epoch < *promised);
+        let beaten = wanted.iter().filter(|it| self.is_beaten(it.object, it.epoch));
         let beaten: Vec<PromisedEpoch> = beaten
-            .map(|(it, promised)| PromisedEpoch { object: it.object, epoch: promised })
+            .map(|it| PromisedEpoch { object: it.object, epoch: self.promised(it.object) })
             .collect();
         if !beaten.is_empty() {
             return out.send(from, Message::Refuse(beaten));
@@ -153,7 +175,10 @@ impl M2Paxos {
         out: &mut Effects,
     ) {
         let Some(first) = objects.first().filter(|_| !self.is_frozen()) else { return };
-        let wanted_for = self.objects.get(first.object).and_then(|log| log.wanted_for);
+        let wanted_for = match self.keeps(M2PaxosSwitch::AsksOnce) {
+            true => self.objects.get(first.object).and_then(|log| log.wanted_for),
+            false => self.tasks.asking_for(first.object),
+        };
         let Some(id) = wanted_for else { return };
         let task = self.tasks.get(id).map(|task| &task.phase);
         let Some(TaskPhase::Acquiring(acquisition)) = task else { return };
@@ -200,31 +225,27 @@ impl M2Paxos {
             }
         }
         let mut forced: BTreeMap<Value, Vec<AskedSlot>> = BTreeMap::new();
-        let mut is_behind = false;
+        let (mut is_behind, mut single) = (false, None);
+        let fills = self.keeps(M2PaxosSwitch::FillsGaps);
         for (place, it) in &won {
-            let mut latest: BTreeMap<u64, (ObjectEpoch, Value)> = BTreeMap::new();
-            for vote in promised_of(*place).flat_map(|it| &it.votes) {
-                let known = latest.entry(vote.slot).or_insert((vote.epoch, vote.value));
-                *known = (*known).max((vote.epoch, vote.value));
-            }
-            let forces = self.keeps(M2PaxosSwitch::ForcesVotes);
+            let votes = promised_of(*place).flat_map(|it| &it.votes);
+            let latest = self.latest_votes(votes, &mut single);
             let log = self.object(it.object);
-            let last = log.slots.iter().rev().find(|(_, slot)| slot.decided.is_some());
-            let last = last.map_or(0, |(slot, _)| slot);
-            let last = latest.keys().last().copied().filter(|_| forces).unwrap_or(0).max(last);
+            let last = latest.keys().last().copied().unwrap_or(0).max(log.last_decided());
             if last > log.decided + FILLED_MOST {
                 is_behind = true; // It catches up first, and does not own the object.
                 continue;
             }
             log.owned = Some(it.epoch);
-            log.next = last.max(log.decided) + 1;
+            log.next = last + 1;
             for slot in log.decided + 1..=last {
-                if log.slots.get(slot).is_some_and(|it| it.decided.is_some()) {
+                let is_decided = log.slots.get(slot).is_some_and(|it| it.decided.is_some());
+                let value = latest.get(&slot).copied();
+                if is_decided || (value.is_none() && !fills) {
                     continue;
                 }
-                let value = latest.get(&slot).and_then(|(_, value)| *value);
                 let asked = AskedSlot { object: it.object, slot, epoch: it.epoch };
-                forced.entry(value).or_default().push(asked);
+                forced.entry(value.flatten()).or_default().push(asked);
             }
         }
         for (value, slots) in forced {
@@ -236,6 +257,33 @@ impl M2Paxos {
             false => self.coordinate(id, out),
         }
         self.go_on_with(&wanted, out);
+    }
+
+    /// By place of one object, the vote of the latest epoch. Where one value alone is said again,
+    /// it is the first one of all objects: `single`.
+    fn latest_votes<'a>(
+        &self,
+        votes: impl Iterator<Item = &'a SlotVote>,
+        single: &mut Option<Value>,
+    ) -> BTreeMap<u64, Value> {
+        if !self.keeps(M2PaxosSwitch::ForcesVotes) {
+            return BTreeMap::new();
+        }
+        let first_counts = self.keeps(M2PaxosSwitch::FirstEpochCounts);
+        let forces_latest = self.keeps(M2PaxosSwitch::ForcesLatest);
+        let mut latest: BTreeMap<u64, (ObjectEpoch, Value)> = BTreeMap::new();
+        for vote in votes.filter(|vote| vote.epoch.round > 1 || first_counts) {
+            let shown = (vote.epoch, vote.value);
+            let known = latest.entry(vote.slot).or_insert(shown);
+            *known = if forces_latest { shown.max(*known) } else { shown.min(*known) };
+        }
+        let mut latest: BTreeMap<u64, Value> =
+            latest.into_iter().map(|(slot, (_, value))| (slot, value)).collect();
+        if !self.keeps(M2PaxosSwitch::ForcesByPlace) {
+            *single = single.or(latest.values().next().copied());
+            latest.retain(|_, value| Some(*value) == *single);
+        }
+        latest
     }
 
     /// Goes on with commands that have waited for objects which were asked for.
@@ -256,8 +304,11 @@ impl M2Paxos {
             return;
         }
         for PromisedEpoch { object, epoch } in promised {
+            let observes = self.keeps(M2PaxosSwitch::ObservesRefusals);
             let log = self.object(*object);
-            log.observed = log.observed.max(*epoch);
+            if observes {
+                log.observed = log.observed.max(*epoch);
+            }
             let (wanted_for, owned) = (log.wanted_for, log.owned);
             if let Some(id) = wanted_for {
                 self.refuse_acquisition(from, id, out.now);
@@ -268,8 +319,16 @@ impl M2Paxos {
         }
     }
 
+    /// So many members may refuse something of which so many must take it.
+    pub(super) fn most_refusals(&self, quorum: usize) -> usize {
+        match self.keeps(M2PaxosSwitch::AwaitsRefusals) {
+            true => self.quorums.members - quorum,
+            false => 0,
+        }
+    }
+
     fn refuse_acquisition(&mut self, from: MemberId, id: CommandId, now: Nanos) {
-        let most = self.quorums.members - self.quorums.recovery;
+        let most = self.most_refusals(self.quorums.recovery);
         let Some(acquisition) = self.tasks.acquisition(id) else { return };
         acquisition.refused.insert(from);
         if acquisition.refused.len() <= most {

@@ -33,7 +33,7 @@ impl DeliveryReports for M2Paxos {
     }
 
     fn show_end(&self, id: CommandId) -> Option<Message> {
-        let command = self.named(id)?;
+        let command = self.named(id).filter(|_| self.keeps(M2PaxosSwitch::RepeatsDecisions))?;
         let slots = self.commands[&id].decided.iter().map(|place| {
             let slots = &self.objects[place.object].slots;
             let before = slots.before(place.slot);

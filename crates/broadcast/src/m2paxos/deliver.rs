@@ -48,6 +48,10 @@ impl M2Paxos {
                 true => awaited,
                 false => Some(next),
             };
+            if incomplete.is_some() && !self.keeps(M2PaxosSwitch::AwaitsAncestors) {
+                found.remove(&next);
+                continue;
+            }
             if let Some(incomplete) = incomplete {
                 self.entry(id, out.now).awaits = Some(incomplete);
                 self.awaited.entry(incomplete).or_default().insert(id);
@@ -56,11 +60,16 @@ impl M2Paxos {
             let before: Vec<CommandId> = self.right_before(next).collect();
             open.extend(before.into_iter().filter(|it| found.insert(*it)));
         }
-        let components = components(&found, |id| self.right_before(id).collect());
+        let is_found = |it: &CommandId| found.contains(it);
+        let components = components(&found, |id| self.right_before(id).filter(is_found).collect());
         let cycles = self.keeps(M2PaxosSwitch::DeliversCycles);
         for component in components {
             if component.len() > 1 && !cycles {
                 return; // As printed: each waits for the other.
+            }
+            let mut component: Vec<CommandId> = component.into_iter().collect();
+            if !self.keeps(M2PaxosSwitch::OrdersCycles) {
+                component.sort_by_key(|id| id.leader != self.me);
             }
             for id in component {
                 self.deliver(id, out);

@@ -389,9 +389,7 @@ impl M2Paxos {
         for object in objects {
             let promised = PromisedEpoch { object: *object, epoch };
             self.store(Record::Promised(vec![promised]), out);
-            let log = self.object(*object);
-            log.owned = Some(log.promised);
-            log.next = log.decided + 1;
+            self.object(*object).own_unpromised();
         }
     }
 

@@ -221,7 +221,14 @@ impl M2Paxos {
 
     /// Writes down, and does, what is to be done again after a crash.
     fn store(&mut self, record: Record, out: &mut Effects) {
-        out.log(record.clone());
+        let is_stored = match &record {
+            Record::Promised(_) => self.keeps(M2PaxosSwitch::StoresEpochs),
+            Record::Accepted { .. } => self.keeps(M2PaxosSwitch::StoresVotes),
+            Record::Known(_) | Record::Decided { .. } | Record::Collected { .. } => true,
+        };
+        if is_stored {
+            out.log(record.clone());
+        }
         self.apply(record, out);
     }
 

@@ -218,3 +218,30 @@ fn an_owner_acts_once_the_grant_before_its_own_is_over() {
     let (_, acts, _) = run(&broken(M2PaxosSwitch::WaitsForGrants));
     assert!(acts, "it waits");
 }
+
+/// An owner is dead that has placed a command at an object by itself, of which the next one knows
+/// nothing: the number of its request is a later epoch, and a vote in an earlier one counts.
+#[test]
+fn an_owner_by_a_request_sees_what_was_accepted_before() {
+    let run = |switches: &Choice<MultiPaxos>| {
+        let mut group = Script::<Bounded>::new(3, switches);
+        group.propose(1, &[1, 2]);
+        group.deliver_all();
+        let unseen = group.propose(1, &[1]);
+        group.lose(1, 0, unseen);
+        group.deliver(1, 2, unseen);
+        group.deliver_kind(2, 1, "Objects"); // It is decided by members 1 and 2.
+        group.lose_all_from(1);
+        let next = group.propose(0, &[1, 2]);
+        let ends = (100..20_000).step_by(100).any(|ms| {
+            [0, 2].into_iter().for_each(|at| group.tick(at, ms));
+            group.deliver_all_but(1);
+            group.violation().is_some() || group.order(0).contains(&next)
+        });
+        assert!(ends, "nothing comes of the request");
+        group.violation()
+    };
+    assert_eq!(run(&plain::<MultiPaxos>(PlacedLeader(MemberId(0)))), None);
+    let violation = run(&broken(M2PaxosSwitch::PreparesGranted));
+    assert!(violation.is_some_and(|it| it.starts_with("ObjectSlot")));
+}

@@ -1,6 +1,7 @@
 //! A group whose messages arrive as a test says.
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 use muesli_broadcast::{BroadcastSettings, Command, CommandId, EffectsOf, MemberId};
 use muesli_core::Nanos;
@@ -16,7 +17,16 @@ pub struct Script<B: Subject> {
     disks: Vec<Vec<B::Record>>,
     switches: B::Switches,
     commands: BTreeMap<CommandId, Command>,
+    /// What each member has written down.
+    disks: Vec<Vec<B::Record>>,
+    switches: B::Switches,
     now: Nanos,
+}
+
+/// The kind of a message: how its text begins.
+fn kind_of(message: &impl Debug) -> String {
+    let text = format!("{message:?}");
+    text.split([' ', '(']).next().unwrap_or_default().to_owned()
 }
 
 impl<B: Subject> Script<B> {
@@ -28,6 +38,8 @@ impl<B: Subject> Script<B> {
             disks: vec![Vec::new(); count],
             switches: switches.clone(),
             commands: BTreeMap::new(),
+            disks: vec![Vec::new(); count],
+            switches: switches.clone(),
             now: Nanos(0),
         }
     }
@@ -56,6 +68,19 @@ impl<B: Subject> Script<B> {
         });
         self.commands.extend(ids.iter().copied().zip(commands));
         ids
+    }
+
+    /// A member crashes, and comes back with what it had written down.
+    pub fn restart(&mut self, at: u16) {
+        let settings = BroadcastSettings::default();
+        let mut all = members::<B>(self.members.len(), &settings, &self.switches);
+        let mut member = all.swap_remove(usize::from(at));
+        let mut out = EffectsOf::<B>::at(self.now);
+        for record in &self.disks[usize::from(at)] {
+            member.replay(record.clone(), &mut out);
+        }
+        self.orders[usize::from(at)] = made::<B>(out).delivered;
+        self.members[usize::from(at)] = member;
     }
 
     pub fn recover(&mut self, at: u16, id: CommandId) {
@@ -87,14 +112,33 @@ impl<B: Subject> Script<B> {
 
     /// The first message of a kind on a link arrives, whatever it is about.
     pub fn deliver_kind(&mut self, from: u16, to: u16, kind: &str) {
-        let start = format!("{kind} {{");
-        let is_one = |it: &B::Message| format!("{it:?}").starts_with(&start);
-        let place = self.on_their_way.iter().position(|it| {
-            let (sender, receiver, message) = it;
-            (*sender, *receiver) == (from, to) && is_one(message)
-        });
+        let place = self.place_of(from, to, kind);
         let message = self.on_their_way.remove(place.expect("such a message")).2;
         self.receive(from, to, message);
+    }
+
+    /// The first message of a kind on each of these links arrives, as far as there is one.
+    pub fn deliver_kinds(&mut self, links: &[(u16, u16, &str)]) {
+        for (from, to, kind) in links {
+            if let Some(place) = self.place_of(*from, *to, kind) {
+                let message = self.on_their_way.remove(place).2;
+                self.receive(*from, *to, message);
+            }
+        }
+    }
+
+    /// The first message of a kind on a link is lost.
+    pub fn lose_next(&mut self, from: u16, to: u16, kind: &str) {
+        let place = self.place_of(from, to, kind);
+        self.on_their_way.remove(place.expect("such a message"));
+    }
+
+    /// The first message of a kind on a link.
+    fn place_of(&self, from: u16, to: u16, kind: &str) -> Option<usize> {
+        self.on_their_way.iter().position(|it| {
+            let (sender, receiver, message) = it;
+            (*sender, *receiver) == (from, to) && kind_of(message) == kind
+        })
     }
 
     /// The first message on a link about a command is lost.
@@ -155,7 +199,7 @@ impl<B: Subject> Script<B> {
 
     /// The same with those of a kind alone.
     pub fn deliver_all_of(&mut self, kind: &str) {
-        let is_one = |it: &B::Message| format!("{it:?}").starts_with(kind);
+        let is_one = |it: &B::Message| kind_of(it).starts_with(kind);
         while let Some(place) = self.on_their_way.iter().position(|(_, _, it)| is_one(it)) {
             let (from, to, message) = self.on_their_way.remove(place);
             self.receive(from, to, message);
@@ -172,12 +216,8 @@ impl<B: Subject> Script<B> {
 
     /// The kinds of all messages that are on their way, in the order in which they were sent.
     pub fn kinds(&self) -> Vec<String> {
-        let kind = |it: &B::Message| {
-            let text = format!("{it:?}");
-            text.split([' ', '(']).next().unwrap_or_default().to_owned()
-        };
         let all = self.on_their_way.iter();
-        all.map(|(from, to, it)| format!("{from} to {to}: {}", kind(it))).collect()
+        all.map(|(from, to, it)| format!("{from} to {to}: {}", kind_of(it))).collect()
     }
 
     /// What was sent last.
@@ -190,13 +230,17 @@ impl<B: Subject> Script<B> {
         self.on_their_way.retain(|(_, to, _)| *to != member);
     }
 
+    /// All messages of a member are lost: it is dead.
+    pub fn lose_all_from(&mut self, member: u16) {
+        self.on_their_way.retain(|(from, _, _)| *from != member);
+    }
+
     /// All messages of a kind on a link are lost; how many.
     pub fn lose_kind(&mut self, from: u16, to: u16, kind: &str) -> usize {
-        let start = format!("{kind} {{");
         let before = self.on_their_way.len();
         self.on_their_way.retain(|it| {
             let (sender, receiver, message) = it;
-            (*sender, *receiver) != (from, to) || !format!("{message:?}").starts_with(&start)
+            (*sender, *receiver) != (from, to) || kind_of(message) != kind
         });
         before - self.on_their_way.len()
     }

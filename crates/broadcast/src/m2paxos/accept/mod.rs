@@ -65,11 +65,12 @@ impl M2Paxos {
         if self.is_frozen() {
             return;
         }
-        let beaten = slots.iter().filter_map(|it| {
-            let promised = self.promised(it.object);
-            (promised > it.epoch).then_some(PromisedEpoch { object: it.object, epoch: promised })
-        });
-        let beaten: Vec<PromisedEpoch> = beaten.collect();
+        let all_objects = self.keeps(M2PaxosSwitch::ChecksAllObjects);
+        let checked = if all_objects { &slots[..] } else { &slots[..1] };
+        let beaten = checked.iter().filter(|it| self.is_beaten_at(it));
+        let beaten: Vec<PromisedEpoch> = beaten
+            .map(|it| PromisedEpoch { object: it.object, epoch: self.promised(it.object) })
+            .collect();
         if !beaten.is_empty() {
             return out.send(from, Message::Refuse(beaten));
         }
@@ -90,6 +91,14 @@ impl M2Paxos {
             self.count_accept((id, slots.clone()), self.me, out);
             self.count_accept((id, slots), from, out);
         }
+    }
+
+    /// Whether nothing of an epoch is taken at a place, as its object was promised since.
+    fn is_beaten_at(&self, it: &AskedSlot) -> bool {
+        let all_places = self.keeps(M2PaxosSwitch::RefusesAtAllPlaces);
+        let is_first = |log: &ObjectLog| it.slot == log.decided + 1;
+        let holds_there = all_places || self.objects.get(it.object).is_some_and(is_first);
+        holds_there && self.is_beaten(it.object, it.epoch)
     }
 
     pub(super) fn apply_accept(
@@ -142,8 +151,14 @@ impl M2Paxos {
             self.open.insert(first, OpenAccept::new(value, slots.clone(), false, out.now));
         }
         let open = self.open.get(first).expect("it is there now");
-        if open.value == value && open.slots == slots {
-            self.open.accept(first, by);
+        let is_same = open.value == value || !self.keeps(M2PaxosSwitch::CountsValues);
+        if is_same && open.slots == slots {
+            let mut all = (0..self.quorums.members as u16).map(MemberId);
+            let counted = match self.keeps(M2PaxosSwitch::CountsSenders) {
+                true => by,
+                false => all.find(|it| !open.accepted.contains(it)).unwrap_or(by),
+            };
+            self.open.accept(first, counted);
             self.finish_accept(first, out);
         }
     }
@@ -209,14 +224,17 @@ impl M2Paxos {
 
     /// A member has promised an object to somebody else, and accepts nothing there.
     pub(super) fn refuse_accepts(&mut self, from: MemberId, object: u64, out: &mut Effects) {
-        let most = self.quorums.members - self.accept_quorum();
-        let mut is_over = false;
+        let most = self.most_refusals(self.accept_quorum());
+        let drops_alone = self.keeps(M2PaxosSwitch::DropsBeatenAlone);
+        let mut lost = BTreeSet::new();
         for first in self.open.asked_at(object) {
-            is_over |= self.open.refuse(first, from) > most;
+            if self.open.refuse(first, from) > most {
+                lost.insert(object);
+                let slots = self.open.get(first).into_iter().flat_map(|open| &open.slots);
+                lost.extend(slots.map(|it| it.object).filter(|_| !drops_alone));
+            }
         }
-        if is_over {
-            self.give_up(object, out);
-        }
+        lost.into_iter().for_each(|object| self.give_up(object, out));
     }
 
     /// This member owns an object no more: others say that they have promised it to somebody else.
@@ -311,15 +329,22 @@ impl M2Paxos {
 
     /// Goes up to the last place of an object before which all are decided.
     fn advance(&mut self, object: u64, out: &mut Effects) {
+        let once = self.keeps(M2PaxosSwitch::DeliversOnce);
+        let awaits_prefix = self.keeps(M2PaxosSwitch::AwaitsPrefix);
         loop {
             let Some(log) = self.objects.get_mut(object) else { return };
             let next = log.decided + 1;
-            let Some(value) = log.slots.get(next).and_then(|slot| slot.decided) else { return };
+            let found = match awaits_prefix {
+                true => log.slots.get(next).and_then(|it| it.decided).map(|value| (next, value)),
+                false => log.slots.from(next).find_map(|(slot, it)| Some((slot, it.decided?))),
+            };
+            let Some((next, value)) = found else { return };
             log.decided = next;
             log.next = log.next.max(next + 1);
-            let Some(id) = value.filter(|id| !self.progress.is_delivered(*id)) else { continue };
+            let is_over = |id: &CommandId| once && self.progress.is_delivered(*id);
+            let Some(id) = value.filter(|id| !is_over(id)) else { continue };
             let entry = self.commands.get_mut(&id).expect("what is decided is known");
-            if entry.places.contains_key(&object) {
+            if once && entry.places.contains_key(&object) {
                 continue;
             }
             entry.places.insert(object, next);

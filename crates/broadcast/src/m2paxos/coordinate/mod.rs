@@ -37,8 +37,11 @@ impl M2Paxos {
         let entry = self.commands.get(&id);
         let Some(command) = entry.and_then(|entry| entry.command.clone()) else { return };
         let entry = entry.expect("found above");
-        let undecided: Vec<u64> =
+        let mut undecided: Vec<u64> =
             self.numbers(&command).filter(|it| !entry.is_decided_at(*it)).collect();
+        if !undecided.is_empty() && !self.keeps(M2PaxosSwitch::SkipsDecided) {
+            undecided = self.numbers(&command).collect();
+        }
         if self.is_cut_for(&command) {
             self.want_grant(id, out.now);
         }

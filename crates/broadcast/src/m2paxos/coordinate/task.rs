@@ -156,10 +156,19 @@ impl CommandTasks {
 
     /// Those that touch an object and wait.
     pub fn waiting_for(&self, object: u64) -> impl Iterator<Item = CommandId> + '_ {
+        self.touching(object).filter(|id| matches!(self.all[id].phase, TaskPhase::Waiting(_)))
+    }
+
+    /// The first of those that touch an object and ask for objects.
+    pub fn asking_for(&self, object: u64) -> Option<CommandId> {
+        self.touching(object).find(|id| matches!(self.all[id].phase, TaskPhase::Acquiring(_)))
+    }
+
+    /// Those that touch an object.
+    fn touching(&self, object: u64) -> impl Iterator<Item = CommandId> + '_ {
         let first = CommandId { leader: MemberId(0), sequence: 0 };
         let from = self.by_object.range((object, first)..);
-        let all = from.take_while(move |(it, _)| *it == object).map(|(_, id)| *id);
-        all.filter(|id| matches!(self.all[id].phase, TaskPhase::Waiting(_)))
+        from.take_while(move |(it, _)| *it == object).map(|(_, id)| *id)
     }
 
     pub fn assert_invariants(&self, commands: &BTreeMap<CommandId, OrderedCommand>) {

@@ -80,6 +80,18 @@ impl ObjectLog {
         Some(self.promised).filter(|it| it.round > 0).map(|it| it.member)
     }
 
+    /// The last place that is known to be decided; some before it may not be.
+    pub fn last_decided(&self) -> u64 {
+        let last = self.slots.iter().rev().find(|(_, slot)| slot.decided.is_some());
+        last.map_or(0, |(slot, _)| slot).max(self.decided)
+    }
+
+    /// As if nobody else need promise it.
+    pub fn own_unpromised(&mut self) {
+        self.owned = Some(self.promised);
+        self.next = self.decided + 1;
+    }
+
     pub fn promise(&mut self, epoch: ObjectEpoch) {
         self.observed = self.observed.max(epoch);
         self.promised = self.promised.max(epoch);

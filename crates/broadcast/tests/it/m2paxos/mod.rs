@@ -1,5 +1,9 @@
 //! M²Paxos.
 
+mod agreement;
+mod delivery;
+mod progress;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -104,6 +108,28 @@ fn rules_that_are_broken_are_noticed() {
     }
     for switch in [M2PaxosSwitch::HelpsOthers, M2PaxosSwitch::ForwardsOnce] {
         let seed = noticed(500, |seed| run_with_dead(seed, &Switches::broken(switch)));
+        println!("{switch:?}: {seed:?}");
+        assert!(seed.is_some(), "{switch:?}");
+    }
+}
+
+/// Scripts show these, too; seeds come upon them soon.
+#[test]
+fn broken_switches_that_scripts_show_are_noticed_among_faults() {
+    for switch in [
+        M2PaxosSwitch::OwnsByMajority,
+        M2PaxosSwitch::UniqueEpochs,
+        M2PaxosSwitch::AsksOnce,
+        M2PaxosSwitch::AsksFromPrefix,
+        M2PaxosSwitch::ShowsAllPlaces,
+        M2PaxosSwitch::ShowsDecisions,
+        M2PaxosSwitch::StoresVotes,
+        M2PaxosSwitch::ForcesByPlace,
+        M2PaxosSwitch::AwaitsAncestors,
+        M2PaxosSwitch::AwaitsPrefix,
+        M2PaxosSwitch::OrdersCycles,
+    ] {
+        let seed = noticed(50, |seed| run(seed, 3, &Switches::broken(switch)));
         println!("{switch:?}: {seed:?}");
         assert!(seed.is_some(), "{switch:?}");
     }
