@@ -95,6 +95,20 @@ fn conflicting_commands_that_are_decided_together_are_noticed() {
     is_noticed_in(broken, SeededRun { parallel: 8, clients: 24, ..run }, 40);
 }
 
+/// What is checked at the end is checked at every site: where these differ, one may be right.
+#[test]
+fn sites_that_have_come_to_differ_are_noticed_at_each_of_them() {
+    let mut switches = Switches::default();
+    switches.set(CertifiedSwitch::DecidesApart, false);
+    let name = "certified-differing";
+    muesli::register_protocol::<Certified>(name, switches).expect("a name that is free");
+    let run = seeded_run(name, "append-procedures", &["keys=2", "length=40"]);
+    let run = SeededRun { parallel: 8, clients: 24, ..run };
+    let elsewhere = |problem: &String| problem.contains("at every other site");
+    let found = (0..40).find(|seed| problems(&run, *seed).iter().any(elsewhere));
+    assert!(found.is_some(), "no site differs from the first one");
+}
+
 #[test]
 fn a_site_that_guesses_how_a_commit_of_another_one_ended_is_noticed() {
     let broken = (CertifiedSwitch::AnswersWhatItKnows, &Switches::default());
