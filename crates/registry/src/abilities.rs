@@ -75,6 +75,12 @@ pub fn exchanges_members(name: &str) -> bool {
     of(name, |it| it.exchanges_members())
 }
 
+/// Whether a node under the protocol called `name` may come back with nothing once its disk is
+/// lost, where each key has one copy and no group keeps it: keys that others hold are found again.
+pub fn may_start_empty(name: &str) -> bool {
+    of(name, |it| it.may_start_empty())
+}
+
 /// The protocols whose votes climb a tree of validators.
 pub fn with_validators() -> Vec<&'static str> {
     those(|it| it.has_validators())

@@ -17,7 +17,7 @@ use crate::storage::folder::Folder;
 use crate::wire::hello::ProcessKind;
 use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::judgement::Judged;
-use crate::wire::refusal;
+use crate::wire::refusal::{self, LossRemedy};
 
 /// Who this process is.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ pub(crate) struct Peers {
     pub data_ids: BTreeMap<NodeId, DataId>,
     /// Whether the protocol's nodes give the data of a lost disk back.
     exchanges_members: bool,
+    /// Whether they may come back with nothing, where each key has one copy.
+    may_start_empty: bool,
     /// How far the logs of the other servers had come.
     pub heights: Heights,
     /// When these were last kept, and what is under way.
@@ -111,6 +113,7 @@ impl Peers {
             data_ids.insert(me.node, me.data_id);
         }
         let exchanges_members = muesli_registry::exchanges_members(&me.protocol);
+        let may_start_empty = muesli_registry::may_start_empty(&me.protocol);
         Peers {
             me,
             map,
@@ -119,6 +122,7 @@ impl Peers {
             targets,
             data_ids,
             exchanges_members,
+            may_start_empty,
             heights: Heights::default(),
             heights_kept: Nanos(0),
             keeping: Arc::default(),
@@ -255,10 +259,17 @@ impl Peers {
         self.exchanges_members
     }
 
+    /// Whether a server whose disk was lost may come back with nothing, and finds what others hold.
+    fn starts_empty(&self) -> bool {
+        let is_alone = |map: &Map| map.group <= 1 && map.catalog.replicas == 1;
+        self.may_start_empty && self.map.as_ref().is_some_and(is_alone)
+    }
+
     /// Whether data of this life may take the place of those that were known, though no group keeps
-    /// them: the loss is declared, and others give the data back.
+    /// them: the loss is declared, and others give the data back, or know where what is left is.
     pub fn may_replace(&self, data_id: DataId) -> bool {
-        self.exchanges_members && data_id.replaces_lost().is_some()
+        let may = self.exchanges_members || self.starts_empty();
+        may && data_id.replaces_lost().is_some()
     }
 
     /// Whether every server of the map was met, and all say that they lost their disks.
@@ -272,7 +283,12 @@ impl Peers {
 
     /// What the server is told that has lost its data, or whoever knew them.
     pub fn lost(&self, node: NodeId) -> String {
-        refusal::lost(node, self.exchanges_members)
+        let remedy = match (self.exchanges_members, self.starts_empty()) {
+            (true, _) => LossRemedy::OthersGiveBack,
+            (false, true) => LossRemedy::StartsEmpty,
+            (false, false) => LossRemedy::StartAnew,
+        };
+        refusal::lost(node, remedy)
     }
 
     /// Whether two who know these lives of a server may speak to each other: they are one, or one

@@ -89,14 +89,29 @@ impl Wire for Reason {
 
 wire_struct!(ConnectionRefusal { reason: Reason, text: String, proof: Option<Tag> });
 
+/// What can be done where a server's data are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LossRemedy {
+    /// Other servers have the same data.
+    OthersGiveBack,
+    /// What it held is gone; others hold keys that it only knew the place of.
+    StartsEmpty,
+    /// Its data are parts of transactions of others.
+    StartAnew,
+}
+
 /// What a server or client is told whose data, or another server's data, are gone.
-pub(crate) fn lost(node: NodeId, others_give_back: bool) -> String {
-    let remedy = match others_give_back {
-        true => {
+pub(crate) fn lost(node: NodeId, remedy: LossRemedy) -> String {
+    let remedy = match remedy {
+        LossRemedy::OthersGiveBack => {
             "empty its folder and start it with `accept_loss = true`, and the others give it their \
              data"
         }
-        false => "start the whole cluster anew, or use a durable log",
+        LossRemedy::StartsEmpty => {
+            "empty its folder and start it with `accept_loss = true`: what it held is gone then, \
+             and keys that others own are found again"
+        }
+        LossRemedy::StartAnew => "start the whole cluster anew, or use a durable log",
     };
     let node = node.0;
     format!("node {node} has lost its data: it was started anew without what it held; {remedy}")

@@ -138,6 +138,12 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     fn exchanges_members(_: &Self::Switches) -> bool {
         false
     }
+    /// Whether a node whose disk is lost ([`lost_disk`](crate::options::Settings::lost_disk)) may
+    /// come back with nothing, where no group and no other copy keeps its data: what it held is
+    /// gone, and where the others have what it only knew the place of, it finds out.
+    fn may_start_empty(_: &Self::Switches) -> bool {
+        false
+    }
     /// Whether a message to a repository is for every node that keeps a copy of it, and not only
     /// for the one that answers. It must be one that nothing has to be said or logged about.
     fn is_for_all(message: &Self::Message) -> bool;

@@ -52,6 +52,8 @@ pub trait AnyProtocol: Debug + Send + Sync {
     fn has_masters(&self) -> bool;
     /// [`Protocol::exchanges_members`].
     fn exchanges_members(&self) -> bool;
+    /// [`Protocol::may_start_empty`].
+    fn may_start_empty(&self) -> bool;
     /// Whether it [has validators](has_validators), and goes by the tree of the catalog.
     fn has_validators(&self) -> bool;
     /// A message that was encoded, altered perhaps; `None`: the bytes are no message.
@@ -114,6 +116,10 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
 
     fn exchanges_members(&self) -> bool {
         P::exchanges_members(&self.0)
+    }
+
+    fn may_start_empty(&self) -> bool {
+        P::may_start_empty(&self.0)
     }
 
     fn has_validators(&self) -> bool {

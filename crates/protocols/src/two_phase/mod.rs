@@ -122,6 +122,10 @@ impl<V: Variant> Protocol for TwoPhase<V> {
         false
     }
 
+    fn may_start_empty(_: &V::Switches) -> bool {
+        V::POLICIES.moving.may_move()
+    }
+
     fn is_for_all(_: &Message<V>) -> bool {
         false
     }

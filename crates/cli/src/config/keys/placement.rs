@@ -121,7 +121,8 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
                though what only the lost ones knew is gone then; else members there wait. Where \
                the folder is an older copy: go on with it; else the server is refused. Where the \
                folder is empty and was not, under a certified protocol that exchanges members: \
-               get the data back from the others",
+               get the data back from the others; under `tfa` with one copy of each key: go on \
+               without what it held, and find the keys that others own",
         set: |config, text| put(&mut config.server.accepts_loss, truth(text)?),
     },
     ConfigKey {
