@@ -17,9 +17,6 @@ pub struct Script<B: Subject> {
     disks: Vec<Vec<B::Record>>,
     switches: B::Switches,
     commands: BTreeMap<CommandId, Command>,
-    /// What each member has written down.
-    disks: Vec<Vec<B::Record>>,
-    switches: B::Switches,
     now: Nanos,
 }
 
@@ -38,8 +35,6 @@ impl<B: Subject> Script<B> {
             disks: vec![Vec::new(); count],
             switches: switches.clone(),
             commands: BTreeMap::new(),
-            disks: vec![Vec::new(); count],
-            switches: switches.clone(),
             now: Nanos(0),
         }
     }
@@ -70,23 +65,6 @@ impl<B: Subject> Script<B> {
         ids
     }
 
-    /// A member crashes, and comes back with what it had written down.
-    pub fn restart(&mut self, at: u16) {
-        let settings = BroadcastSettings::default();
-        let mut all = members::<B>(self.members.len(), &settings, &self.switches);
-        let mut member = all.swap_remove(usize::from(at));
-        let mut out = EffectsOf::<B>::at(self.now);
-        for record in &self.disks[usize::from(at)] {
-            member.replay(record.clone(), &mut out);
-        }
-        self.orders[usize::from(at)] = made::<B>(out).delivered;
-        self.members[usize::from(at)] = member;
-    }
-
-    pub fn recover(&mut self, at: u16, id: CommandId) {
-        self.act(at, |it, out| it.recover(id, out));
-    }
-
     /// A member crashes, and comes back with what it has written down.
     pub fn restart(&mut self, at: u16) {
         let (place, settings) = (usize::from(at), BroadcastSettings::default());
@@ -96,6 +74,10 @@ impl<B: Subject> Script<B> {
             member.replay(record.clone(), &mut out);
         }
         self.members[place] = member;
+    }
+
+    pub fn recover(&mut self, at: u16, id: CommandId) {
+        self.act(at, |it, out| it.recover(id, out));
     }
 
     /// Time has passed at a member: so many milliseconds since the beginning.

@@ -13,8 +13,8 @@ fn a_late_proposal_does_not_undo_what_was_accepted() {
         let id = group.propose(0, &[1]);
         group.deliver(0, 1, id);
         group.deliver(1, 0, id);
-        group.deliver_kind(0, 2, "Accept(Accept");
-        group.deliver_kind(0, 2, "Propose(Propose");
+        group.deliver_kind(0, 2, "Accept");
+        group.deliver_kind(0, 2, "Propose");
         group.deliver_kind(2, 0, "AckAccept"); // It is final at 1, as member 0 knows.
         [1, 2].into_iter().for_each(|member| group.lose_all(0, member, id));
         group.lose_all(2, 0, id);
