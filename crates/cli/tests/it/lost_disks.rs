@@ -37,6 +37,9 @@ fn comes_back_without_its_disk(cluster: &Cluster, node: usize) {
     assert_ne!(refused.status.code(), Some(0), "{}", output_text(&refused));
     let why = cluster.last_output(node);
     assert!(why.contains("has lost its data") && why.contains("accept_loss = true"), "{why}");
+    // It ends alone.
+    let table = cluster.checked_output(&["status"]);
+    assert_eq!(table.matches("dead").count(), 1, "{table}");
     let keys = cluster.node(node).join("muesli.toml");
     let mut keys = std::fs::OpenOptions::new().append(true).open(keys).unwrap();
     writeln!(keys, "accept_loss = true").unwrap();

@@ -271,10 +271,13 @@ impl Loop {
                 false => self.peers.are_compatible(known, data_id),
             };
             if !fits {
+                let lost = self.peers.lost(node);
                 if node == me && self.peers.me.process_kind == ProcessKind::Server {
-                    self.failed = Some(LoopFailure::Refused(self.peers.lost(node)));
+                    // It is this server that ends; the other one has what it had.
+                    self.failed = Some(LoopFailure::Refused(lost.clone()));
+                    return Err((Reason::Stopping, lost));
                 }
-                return Err((Reason::Lost, self.peers.lost(node)));
+                return Err((Reason::Lost, lost));
             }
         }
         self.peers.data_ids.insert(own.0, own.1);
