@@ -8,7 +8,7 @@
 //! and put in the place of the old ones by a rename. Each begins with a header of its own, as
 //! `small_files` has it: `MuesFile`, and the version [`formats::FOLDER`].
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::formats;
 use crate::spaces::error::MapError;
 use crate::spaces::map::Map;
 use crate::spaces::parts::MapParts;
-use crate::storage::small_files::{self, Format, UnfitFile};
+use crate::storage::small_files::{self, FileLock, Format, UnfitFile};
 use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::progress::Reached;
 use crate::wire::protocol_name::is_same_protocol;
@@ -168,7 +168,7 @@ wire_struct!(StoredIdentity {
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     pub(crate) path: PathBuf,
-    _lock: Arc<File>,
+    _lock: Arc<FileLock>,
 }
 
 impl Folder {

@@ -206,7 +206,7 @@ fn with_spaces(
             && let Some(before) = map.catalog.spaces().get(usize::from(id.0))
             && before.options != *options
         {
-            let (was, is) = (in_words(&before.options), in_words(options));
+            let (was, is) = (described(&before.options), described(options));
             let differences = vec![format!("the space `{name}` was {was} and is {is}")];
             return Err(FolderError::Differs { path: path.display().to_string(), differences });
         }
@@ -215,7 +215,7 @@ fn with_spaces(
     Ok(map)
 }
 
-fn in_words(options: &SpaceOptions) -> String {
+fn described(options: &SpaceOptions) -> String {
     let index = match options.index {
         Index::Hash => "found by hash",
         Index::Ordered => "in order",
