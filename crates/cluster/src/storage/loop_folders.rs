@@ -167,7 +167,6 @@ impl EmbeddedFiles {
 }
 
 /// Whose the folders are to be, and who they are of, as far as there is anything in them.
-#[expect(clippy::type_complexity, reason = "two lists, one for each loop")]
 fn owners(
     folders: &[Folder],
     protocol: &str,

@@ -125,7 +125,9 @@ impl<P: Protocol> Loop<P> {
         let entered = client::enter(engine);
         {
             let inner = &mut *self.state.inner.borrow_mut();
-            inner.machine.effects.now = self.state.read_clock();
+            if inner.has_log() {
+                inner.machine.effects.now = self.state.read_clock();
+            }
             inner.machine.node.start(&mut inner.machine.effects);
             inner.perform();
         }
