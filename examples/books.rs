@@ -16,6 +16,7 @@ pages! {
     keys_and_rows: "using/keys-and-rows.md";
     errors: "using/errors.md";
     sessions: "using/sessions.md";
+    durable: "using/durable.md";
     procedures: "using/procedures.md";
     structures: "using/structures.md";
     nested: "using/nested.md";

@@ -45,7 +45,7 @@ pub use limits::Limits;
 pub use links::Links;
 pub use machine::{
     AnyMachine, AnyProtocol, BatchCounts, Driver, Encode, Machine, Note, OutgoingMessage, Outside,
-    Typed,
+    RecoverableMachine, Typed,
 };
 pub use node::Node;
 pub use options::{LevelRole, Pace, Settings, Staleness, TxnLevel, TxnOptions};

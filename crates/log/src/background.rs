@@ -51,6 +51,8 @@ struct LogState {
     writing: usize,
     truncate: Option<Sequence>,
     closing: bool,
+    /// Up to here records are to be made stable; those behind are only written.
+    asked: Sequence,
     stable: Sequence,
     /// The end of the thread: an error, or [`LogError::Closed`].
     ended: Option<LogError>,
@@ -72,6 +74,7 @@ impl Log {
             writing: 0,
             truncate: None,
             closing: false,
+            asked: stable,
             stable,
             ended: None,
         };
@@ -103,24 +106,42 @@ impl Log {
         self.batch.append(kind, payload)
     }
 
-    /// Hands everything appended to the thread: once a turn of the loop. Does not wait for the
-    /// disk. Returns whether the log is congested: more waits than
-    /// [`Options::backlog_bytes`](crate::Options::backlog_bytes), and the loop should take no new
-    /// work.
+    /// Hands everything appended to the thread, which makes all that it was given stable: once a
+    /// turn of the loop. Does not wait for the disk. Returns whether the log is congested: more
+    /// waits than [`Options::backlog_bytes`](crate::Options::backlog_bytes), and the loop should
+    /// take no new work.
     ///
     /// # Errors
     /// The log has failed. Nothing that is not [stable](Self::stable) ever will be.
     pub fn flush(&mut self) -> Result<bool, LogError> {
-        if self.batch.is_empty() {
-            let state = self.shared.lock();
-            return state.check().map(|()| state.backlog() > self.backlog_max);
-        }
+        self.hand_over(true)
+    }
+
+    /// As [`flush`](Self::flush), for a thread that only writes: it becomes stable with what is
+    /// flushed next.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    pub fn write(&mut self) -> Result<bool, LogError> {
+        self.hand_over(false)
+    }
+
+    fn hand_over(&mut self, syncs: bool) -> Result<bool, LogError> {
+        let (last, mut is_new) = (self.batch.last(), !self.batch.is_empty());
         let mut state = self.shared.lock();
         state.check()?;
-        state.pending.absorb(&mut self.batch);
+        if is_new {
+            state.pending.absorb(&mut self.batch);
+        }
+        if syncs && state.asked < last {
+            state.asked = last;
+            is_new = true;
+        }
         let congested = state.backlog() > self.backlog_max;
         drop(state);
-        self.shared.work.notify_one();
+        if is_new {
+            self.shared.work.notify_one();
+        }
         Ok(congested)
     }
 
@@ -234,7 +255,7 @@ impl LogShared {
         loop {
             let mut state = self.lock();
             while state.is_idle() {
-                if marked {
+                if marked || !writer.is_synced() {
                     state = self.wait(&self.work, state);
                     continue;
                 }
@@ -252,19 +273,27 @@ impl LogShared {
             }
             if state.closing && state.pending.is_empty() {
                 drop(state);
-                return writer.close().err().unwrap_or(LogError::Closed);
+                let closed = writer.close().map(|stable| self.tell(stable));
+                return closed.err().unwrap_or(LogError::Closed);
             }
             batch.absorb(&mut state.pending);
             marked &= batch.is_empty();
             state.writing = batch.bytes();
             let truncate = state.truncate.take();
+            let (before, syncs) = (state.stable, state.asked > state.stable);
             drop(state);
-            let stable = match writer.write(&mut batch) {
+            let written = match syncs {
+                true => writer.write(&mut batch),
+                false => writer.write_unsynced(&mut batch),
+            };
+            let stable = match written {
                 Ok(stable) => stable,
                 Err(error) => return error,
             };
             self.tell(stable);
-            wake();
+            if stable > before {
+                wake();
+            }
             if let Some(error) = truncate.and_then(|upto| writer.truncate(upto).err()) {
                 return error;
             }
@@ -285,7 +314,8 @@ impl LogShared {
 
 impl LogState {
     fn is_idle(&self) -> bool {
-        self.pending.is_empty() && self.truncate.is_none() && !self.closing
+        let is_stable = self.asked <= self.stable;
+        self.pending.is_empty() && is_stable && self.truncate.is_none() && !self.closing
     }
 
     fn backlog(&self) -> usize {

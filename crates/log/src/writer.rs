@@ -72,6 +72,8 @@ pub struct Writer<D: Disk> {
     /// The checksum of the last frame.
     previous: u32,
     stable: Sequence,
+    /// The last record written, stable or not.
+    written: Sequence,
     failure: Option<LogError>,
     /// Kept as long as the log is written to.
     _lock: D::Lock,
@@ -90,7 +92,18 @@ impl<D: Disk> Writer<D> {
     ) -> Result<Writer<D>, LogError> {
         let header = Header { owner: options.owner, number, first: stable.next(), previous };
         let active = begin_segment(&disk, header, options.preallocate_bytes)?;
-        Ok(Writer { disk, options, active, closed, previous, stable, failure: None, _lock: lock })
+        let (written, failure) = (stable, None);
+        Ok(Writer {
+            disk,
+            options,
+            active,
+            closed,
+            previous,
+            stable,
+            written,
+            failure,
+            _lock: lock,
+        })
     }
 
     /// Writes and syncs a batch, which is empty afterwards. Returns what is stable now.
@@ -101,13 +114,45 @@ impl<D: Disk> Writer<D> {
     /// # Panics
     /// If the batch does not follow what was written before.
     pub fn write(&mut self, batch: &mut Batch) -> Result<Sequence, LogError> {
+        self.write_unsynced(batch)?;
+        self.sync()
+    }
+
+    /// Writes a batch, which is empty afterwards, and leaves it to the system when that reaches
+    /// the disk. Returns what is stable.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    ///
+    /// # Panics
+    /// As [`write`](Self::write).
+    pub fn write_unsynced(&mut self, batch: &mut Batch) -> Result<Sequence, LogError> {
         self.check()?;
-        if batch.is_empty() {
-            return Ok(self.stable);
+        if !batch.is_empty() {
+            assert_eq!(batch.first(), self.written.next(), "a batch is missing");
+            let done = self.try_write(batch);
+            self.remember_failure(done)?;
         }
-        assert_eq!(batch.first(), self.stable.next(), "a batch is missing");
-        let done = self.try_write(batch);
-        self.remember_failure(done)
+        Ok(self.stable)
+    }
+
+    /// Makes stable all that was written. Returns what is stable now.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn sync(&mut self) -> Result<Sequence, LogError> {
+        self.check()?;
+        if !self.is_synced() {
+            let done = self.active.file.sync().map_err(LogError::io("sync", &self.active.name));
+            self.remember_failure(done)?;
+            self.stable = self.written;
+        }
+        Ok(self.stable)
+    }
+
+    /// Whether all that was written is stable.
+    pub fn is_synced(&self) -> bool {
+        self.stable == self.written
     }
 
     fn check(&self) -> Result<(), LogError> {
@@ -121,21 +166,21 @@ impl<D: Disk> Writer<D> {
         done
     }
 
-    fn try_write(&mut self, batch: &mut Batch) -> Result<Sequence, LogError> {
+    fn try_write(&mut self, batch: &mut Batch) -> Result<(), LogError> {
         if self.active.end >= self.options.segment_bytes {
             self.rotate()?;
         }
         let (sealed, previous) = batch.seal(self.stable, self.active.header.salt(), self.previous);
         self.active.append(sealed, self.options.preallocate_bytes)?;
-        self.active.file.sync().map_err(LogError::io("sync", &self.active.name))?;
-        (self.previous, self.stable) = (previous, batch.last());
-        batch.restart(self.stable);
-        Ok(self.stable)
+        (self.previous, self.written) = (previous, batch.last());
+        batch.restart(self.written);
+        Ok(())
     }
 
-    /// Ends the active segment, all of which is stable, and begins the next one.
+    /// Ends the active segment, all of which is stable then, and begins the next one.
     fn rotate(&mut self) -> Result<(), LogError> {
         self.active.trim()?;
+        self.stable = self.written;
         let before = self.active.header;
         let (first, previous) = (self.stable.next(), self.previous);
         let header = Header { number: before.number + 1, first, previous, ..before };
@@ -175,7 +220,7 @@ impl<D: Disk> Writer<D> {
     /// # Errors
     /// The disk did; the log is failed then.
     pub fn mark(&mut self) -> Result<(), LogError> {
-        self.check()?;
+        self.sync()?;
         let done = self.try_mark();
         self.remember_failure(done)
     }
@@ -195,7 +240,7 @@ impl<D: Disk> Writer<D> {
     /// # Errors
     /// The disk did. What was stable is.
     pub fn close(mut self) -> Result<Sequence, LogError> {
-        self.check()?;
+        self.sync()?;
         let mut empty = Batch::after(self.stable);
         let salt = self.active.header.salt();
         let (mark, _) = empty.seal(self.stable, salt, self.previous);
@@ -207,6 +252,11 @@ impl<D: Disk> Writer<D> {
     /// The last record that is stable.
     pub fn stable(&self) -> Sequence {
         self.stable
+    }
+
+    /// The last record that was written, stable or not.
+    pub fn written(&self) -> Sequence {
+        self.written
     }
 
     /// How many segments there are.

@@ -174,6 +174,11 @@ pub enum Error {
     /// transactions that were under way may or may not have taken effect.
     #[error("{0}")]
     Lease(String),
+    /// The files of a durable database cannot be used, or could not be written, as this text says.
+    /// Where they could not be written while the database was in use, that is closed, and
+    /// transactions that were under way may or may not be there when it is opened again.
+    #[error("{0}")]
+    Storage(String),
     /// The database was closed.
     #[error("the database is closed")]
     Closed,
@@ -269,6 +274,7 @@ impl Error {
             | Error::NotFresh { .. }
             | Error::Unreachable(_)
             | Error::Lease(_)
+            | Error::Storage(_)
             | Error::Unfinished { .. }
             | Error::Closed => ErrorKind::Unavailable,
             Error::Rollback(_)
@@ -327,7 +333,7 @@ pub enum ErrorKind {
     /// Something is larger than allowed. Nothing was changed, and will not be.
     Limit,
     /// The database, or a part of it, does not answer, is full, overloaded or closed. Nothing was
-    /// changed, but for [`Error::Lease`], which says so;
+    /// changed, but for [`Error::Lease`] and [`Error::Storage`], which say so;
     /// [`is_retryable`](Error::is_retryable) tells whether waiting alone can help.
     Unavailable,
     /// The transaction was open for longer than its caller allows. Nothing was changed.

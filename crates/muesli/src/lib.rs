@@ -24,6 +24,8 @@ mod data;
 mod database;
 pub mod deferred;
 mod dispatch;
+#[cfg(feature = "cluster")]
+mod durable;
 mod embedded;
 mod error;
 pub mod nesting_choice;
@@ -56,6 +58,8 @@ pub use data::range::{KeyPrefix, KeyRange, StartsWith};
 pub use data::space::{Space, TypedSpace};
 pub use database::handle::Db;
 pub use dispatch::report::Report;
+#[cfg(feature = "cluster")]
+pub use durable::{Durable, SyncPolicy};
 pub use embedded::protocols::{protocol_names, register_protocol};
 pub use error::{Error, ErrorKind};
 pub use muesli_core::catalog::{Index, Partitioning, SpaceOptions};

@@ -1,5 +1,7 @@
 //! Options of a database.
 
+#[cfg(feature = "cluster")]
+use std::path::PathBuf;
 use std::time::Duration;
 
 use muesli_core::catalog::TreePlan;
@@ -7,6 +9,8 @@ use muesli_core::recorder::Sampling;
 use muesli_core::{Actions, Batching, Limits, Procedures, SpaceOptions};
 
 use crate::database::handle::TRANSACTION_TIMEOUT;
+#[cfg(feature = "cluster")]
+use crate::durable::Durable;
 use crate::procedures::builtin;
 use crate::procedures::registration;
 use crate::procedures::stored::StoredProcedure;
@@ -46,6 +50,9 @@ pub struct Options {
     pub sites: Option<SiteDelays>,
     /// The protocol, by name; `muesli::protocol_names` lists them.
     pub protocol: String,
+    /// The files that the data last in; `None`: the database lives in memory.
+    #[cfg(feature = "cluster")]
+    pub durable: Option<Durable>,
     /// Spaces to be there from the start.
     pub spaces: Vec<(String, SpaceOptions)>,
     /// Size limits.
@@ -100,6 +107,8 @@ impl Default for Options {
             batching: Batching::default(),
             sites: None,
             protocol: "score".to_owned(),
+            #[cfg(feature = "cluster")]
+            durable: None,
             spaces: Vec::new(),
             limits: Limits::default(),
             retry: Retry::default(),
@@ -121,6 +130,13 @@ impl Options {
     pub fn space(mut self, name: &str, options: SpaceOptions) -> Options {
         self.spaces.push((name.to_owned(), options));
         self
+    }
+
+    /// Keeps the data in this folder, so that they last: a commit is answered once it is on the
+    /// disk. [`Durable`] says more, and how to wait for less.
+    #[cfg(feature = "cluster")]
+    pub fn durable(self, path: impl Into<PathBuf>) -> Options {
+        Options { durable: Some(Durable::at(path)), ..self }
     }
 
     /// Adds a procedure.

@@ -9,7 +9,7 @@ impl Loop {
     pub(super) fn run_tasks(&mut self) {
         let (all, most) = self.loop_engine.inner.borrow().outside.outbox.waiting();
         self.peers.all_crowded = all > self.network.outgoing_bytes_total;
-        let congested = self.loop_engine.inner.borrow().congested;
+        let congested = self.loop_engine.inner.borrow().is_congested();
         self.peers.all_crowded |= congested;
         let runs = matches!(self.stopping, Stopping::No | Stopping::Ending(_));
         // Tasks of a server are its driver's own, and say little.

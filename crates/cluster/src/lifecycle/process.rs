@@ -9,7 +9,6 @@
 //! but where votes climb a tree, or a transaction is finished without its client.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -21,6 +20,7 @@ use crate::dispatch::failure::LoopFailure;
 use crate::lifecycle::options::{Durability, ServerOptions};
 use crate::lifecycle::server::{Server, StopServer};
 use crate::lifecycle::start_error::StartError;
+use crate::storage::loop_folders::{folder_of_loop, make_loop_folders};
 
 /// A process that is set up; [`run`](Process::run) serves.
 pub struct Process {
@@ -77,7 +77,7 @@ impl Process {
     /// Options that cannot be, or an address that cannot be listened on.
     pub fn open(options: &ServerOptions, loops: usize) -> Result<Process, StartError> {
         if let Durability::Log(path) = &options.durability {
-            check_folder(path, loops)?;
+            make_loop_folders(path, loops)?;
         }
         let stops = StopAll::default();
         let neighbours = Neighbours::default();
@@ -176,7 +176,7 @@ fn of_loop(
     let servers = if options.servers.is_empty() { &alone[..] } else { &options.servers };
     let durability = match &options.durability {
         Durability::Memory => Durability::Memory,
-        Durability::Log(path) => Durability::Log(path.join(format!("loop-{number}"))),
+        Durability::Log(path) => Durability::Log(folder_of_loop(path, number, loops)),
     };
     let mut group_limits = options.group_limits;
     group_limits.log_bytes_max /= loops as u64;
@@ -218,18 +218,6 @@ fn shifted(address: &str, by: usize) -> Result<String, StartError> {
     Ok(format!("{host}:{port}"))
 }
 
-/// A folder belongs to a number of loops: with another one, its data would not be found.
-fn check_folder(path: &Path, loops: usize) -> Result<(), StartError> {
-    let before = match path.join("identity").exists() {
-        true => 1,
-        false => (0..).take_while(|number| path.join(format!("loop-{number}")).exists()).count(),
-    };
-    if before > 0 && before != loops {
-        return Err(StartError::OtherLoops { before, loops });
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,17 +247,5 @@ mod tests {
         assert_eq!(of_loop(&options, 0, 1).unwrap().listen, options.listen);
         let any = ServerOptions { listen: "a:0".to_owned(), ..options };
         assert!(matches!(of_loop(&any, 1, 2), Err(StartError::Ports(_))));
-    }
-
-    #[test]
-    fn a_folder_keeps_its_number_of_loops() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(check_folder(dir.path(), 2).is_ok());
-        for number in 0..2 {
-            std::fs::create_dir(dir.path().join(format!("loop-{number}"))).unwrap();
-        }
-        assert!(check_folder(dir.path(), 2).is_ok());
-        let error = check_folder(dir.path(), 1).unwrap_err().to_string();
-        assert!(error.contains("2 loops"), "{error}");
     }
 }

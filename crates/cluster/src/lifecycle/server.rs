@@ -6,7 +6,6 @@ use std::sync::Arc;
 use mio::Interest;
 use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, Settings};
 use muesli_group::Limits;
-use muesli_log::{Cut, Opened, Sequence};
 use muesli_registry::{Grouping, NoMasters, check_tree};
 use muesli_threads::ThreadsError;
 
@@ -252,47 +251,10 @@ fn prepare(
         checkpoint_bytes: options.checkpoint_bytes,
         trouble: options.trouble.clone(),
     };
-    let (log, opened) = folder.open_log(files, &mut *machine, options.notice, wake)?;
-    tell(&opened, options.notice);
+    let log = folder.open_log(files, &mut *machine, options.notice, wake)?;
     let inner = LoopState::new(machine, Box::new(log), most);
     let begun = me.begun;
     Ok(ReadyServer { inner, map, data_id, begun, begins, folder: Some(folder), fresh })
-}
-
-/// Tells what the log held.
-fn tell(opened: &Opened, notice: fn(&str)) {
-    if let Some(cut) = &opened.cut {
-        notice(&what_was_cut(cut, opened.last));
-    }
-    for (file, why) in &opened.unusable {
-        notice(&format!("the checkpoint {file} could not be used, and an older one was: {why}"));
-    }
-    match opened.checkpoint {
-        Some(covers) => notice(&format!(
-            "a checkpoint held the first {} records, and the log the next {}",
-            covers.0, opened.records
-        )),
-        None => notice(&format!("the log held {} records", opened.records)),
-    }
-}
-
-/// Which kind of broken tail was cut, behind the log's last record.
-fn what_was_cut(cut: &Cut, last: Sequence) -> String {
-    let Cut { file, offset, bytes, what, goes_on_at } = cut;
-    let found = match goes_on_at {
-        None => {
-            "nothing whole follows, as when the process or its power ended while it was written"
-                .to_owned()
-        }
-        Some(last) => format!(
-            "whole records up to {last} follow, as when the power failed while it was written, or \
-             when a byte was damaged after it was synced; only then was anybody told of it"
-        ),
-    };
-    format!(
-        "{file} broke off after record {last}: {bytes} bytes of a last batch, which no mark says \
-         were stable, were cut at byte {offset} ({what}; {found})"
-    )
 }
 
 fn listen(address: &str) -> Result<TcpListener, StartError> {
@@ -322,31 +284,4 @@ fn machine(
     let (catalog, settings) = (map.catalog.clone(), Arc::new(settings));
     let environment = Environment::default();
     Ok(protocol.machine(options.node, incarnation, catalog, settings, environment))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_follows_a_broken_tail_is_told() {
-        let what = "its checksum is wrong";
-        let torn = Cut { file: "log-1".to_owned(), offset: 80, bytes: 30, what, goes_on_at: None };
-        let listen_error = what_was_cut(&torn, Sequence(7));
-        assert_eq!(
-            listen_error,
-            "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
-             stable, were cut at byte 80 (its checksum is wrong; nothing whole follows, as when \
-             the process or its power ended while it was written)"
-        );
-        let gap = Cut { goes_on_at: Some(Sequence(9)), ..torn };
-        let listen_error = what_was_cut(&gap, Sequence(7));
-        assert_eq!(
-            listen_error,
-            "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
-             stable, were cut at byte 80 (its checksum is wrong; whole records up to 9 follow, \
-             as when the power failed while it was written, or when a byte was damaged after it \
-             was synced; only then was anybody told of it)"
-        );
-    }
 }

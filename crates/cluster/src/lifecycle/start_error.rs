@@ -67,14 +67,6 @@ pub enum StartError {
     /// Several loops need ports that can be counted up.
     #[error("{0}: with several loops, an address must end in a port above 0, counted up by loop")]
     Ports(String),
-    /// The folder was written by another number of loops.
-    #[error("the data in this folder are those of {before} loops, not of {loops}")]
-    OtherLoops {
-        /// As many wrote it.
-        before: usize,
-        /// As many are to run now.
-        loops: usize,
-    },
     /// Threads that there cannot be.
     #[error(transparent)]
     Threads(#[from] ThreadsError),

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use muesli_core::issuance::{Issuer, Proof};
 use muesli_core::operations::{Alarm, Alarms, PendingOperations};
 use muesli_core::{
-    Address, Answer, AnyMachine, Catalog, Driver, Encode, Environment, Failure, LogPosition,
-    MachineTimer, Nanos, NodeId, Note, OpId, OutgoingMessage, Reader, Rejection, Role, Sender,
-    Timestamp, Traffic, WireError,
+    Address, Answer, AnyMachine, Catalog, Driver, Encode, Environment, Failure, MachineTimer,
+    Nanos, NodeId, Note, OpId, OutgoingMessage, Reader, Rejection, Role, Sender, Timestamp,
+    Traffic, WireError,
 };
 
 use crate::mailbox::outgoing::{Outbox, Proves};
-use crate::node::checkpoint::CheckpointUnderWay;
 use crate::storage::log::{Log, LogFailure};
+use crate::storage::node_log::NodeLog;
 use crate::storage::timestamp_lease::{LeaseError, TimestampLease};
 
 /// What the machine did, for reports.
@@ -33,13 +33,6 @@ pub(crate) struct LoopState {
     pub machine: Box<dyn AnyMachine>,
     pub outside: Process,
     pub random: fastrand::Rng,
-    pub(crate) checkpoint: Option<CheckpointUnderWay>,
-    /// A checkpoint could not begin, and is not tried before.
-    pub(crate) checkpoint_again: Nanos,
-    /// So much waits for the log that no new work is taken.
-    pub congested: bool,
-    /// Up to where a sync was asked for.
-    asked: LogPosition,
     /// Of a client that has one: what it may have seen, on the disk.
     pub lease: Option<TimestampLease>,
 }
@@ -50,9 +43,7 @@ pub(crate) struct Process {
     pub alarms: Alarms,
     pub outbox: Outbox,
     pub counts: LoopCounts,
-    pub(crate) log: Option<Box<dyn Log>>,
-    /// Why the log cannot be relied on any more: nothing that waits for it leaves.
-    pub failure: Option<LogFailure>,
+    pub(crate) log: Option<NodeLog>,
     /// The key that servers share; clients have none.
     pub issuer: Option<Issuer>,
     /// Of a client: the largest proof that a server gave it.
@@ -91,8 +82,8 @@ impl Driver for Process {
     }
 
     fn append(&mut self, role: Role, record: &dyn Encode, _bytes: usize) {
-        if let (Some(log), None) = (&mut self.log, &self.failure) {
-            self.failure = log.append(role, record).err();
+        if let Some(log) = &mut self.log {
+            log.append(role, record);
         }
     }
 
@@ -120,22 +111,12 @@ impl LoopState {
             alarms: Alarms::default(),
             outbox: Outbox::default(),
             counts: LoopCounts::default(),
-            log: Some(log),
-            failure: None,
+            log: Some(NodeLog::new(log)),
             issuer: None,
             proven: Proof::default(),
             frame_bytes_max,
         };
-        LoopState {
-            machine,
-            outside,
-            random: fastrand::Rng::new(),
-            checkpoint: None,
-            checkpoint_again: Nanos(0),
-            congested: false,
-            asked: LogPosition(0),
-            lease: None,
-        }
+        LoopState { machine, outside, random: fastrand::Rng::new(), lease: None }
     }
 
     /// Begins: the repositories set their timers.
@@ -299,17 +280,10 @@ impl LoopState {
     /// The log failed: the process must stop.
     pub fn settle_log(&mut self) -> Result<(), LogFailure> {
         loop {
-            if let Some(failure) = self.outside.failure.take() {
-                return Err(failure);
-            }
-            let waits_for = self.machine.waits_for();
-            if waits_for.is_some_and(|after| after > self.asked) || self.congested {
-                self.sync()?;
-            }
-            let Some(log) = self.outside.log.as_mut().filter(|_| waits_for.is_some()) else {
-                return Ok(());
-            };
-            self.machine.learn_stable(log.stable()?);
+            let (waits_for, logged) = (self.machine.waits_for(), self.machine.logged());
+            let Some(log) = &mut self.outside.log else { return Ok(()) };
+            let Some(stable) = log.settle(waits_for, logged)? else { return Ok(()) };
+            self.machine.learn_stable(stable);
             if !self.machine.let_go(&mut self.outside) {
                 return Ok(());
             }
@@ -321,18 +295,32 @@ impl LoopState {
     /// # Errors
     /// As [`settle_log`](Self::settle_log).
     pub fn settle_all(&mut self) -> Result<(), LogFailure> {
-        if self.machine.environment().positions.logged() > self.asked {
-            self.sync()
-        } else {
-            Ok(())
-        }
+        let logged = self.machine.logged();
+        self.outside.log.as_mut().map_or(Ok(()), |log| log.settle_all(logged))
     }
 
-    fn sync(&mut self) -> Result<(), LogFailure> {
+    /// Begins a checkpoint where one is due, or goes on with the one under way.
+    ///
+    /// # Errors
+    /// The disk failed.
+    pub fn go_on_with_checkpoint(&mut self) -> Result<(), LogFailure> {
+        let now = self.now();
         let Some(log) = &mut self.outside.log else { return Ok(()) };
-        self.asked = self.machine.environment().positions.logged();
-        self.congested = log.sync()?;
+        if log.go_on_with_checkpoint(&mut *self.machine, now)? {
+            self.outside.counts.checkpoints += 1;
+        }
         Ok(())
+    }
+
+    /// Whether the loop should not sleep for long: there are pieces of a checkpoint to be handed
+    /// over.
+    pub fn is_checkpointing(&self) -> bool {
+        self.outside.log.as_ref().is_some_and(NodeLog::is_checkpointing)
+    }
+
+    /// Whether so much waits for the log that no new work is taken.
+    pub fn is_congested(&self) -> bool {
+        self.outside.log.as_ref().is_some_and(NodeLog::is_congested)
     }
 
     /// Makes stable what was logged, and ends the log.
@@ -340,7 +328,7 @@ impl LoopState {
     /// # Errors
     /// The log failed.
     pub fn close_log(&mut self) -> Result<(), LogFailure> {
-        self.outside.log.take().map_or(Ok(()), Log::close)
+        self.outside.log.take().map_or(Ok(()), NodeLog::close)
     }
 
     /// Ends the log, and the lease of a client. Without that the lease is longer than it needs to

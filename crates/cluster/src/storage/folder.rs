@@ -8,7 +8,7 @@
 //! and put in the place of the old ones by a rename. Each begins with a header of its own, as
 //! `small_files` has it: `MuesFile`, and the version [`formats::FOLDER`].
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::formats;
 use crate::spaces::error::MapError;
 use crate::spaces::map::Map;
 use crate::spaces::parts::MapParts;
-use crate::storage::small_files::{self, Format, UnfitFile};
+use crate::storage::small_files::{self, FileLock, Format, UnfitFile};
 use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::progress::Reached;
 use crate::wire::protocol_name::is_same_protocol;
@@ -46,7 +46,7 @@ pub enum FolderError {
     /// Another process uses the folder.
     #[error(
         "the folder {path} is in use: another process holds {path}/{LOCK_FILE}; nothing was \
-         changed. Stop that process, or give this one another `data_dir`"
+         changed. Stop that process, or give this one another folder (`data_dir` of a server)"
     )]
     InUse {
         /// The folder.
@@ -80,7 +80,7 @@ pub enum FolderError {
     /// Data of something else than what is to be started.
     #[error(
         "the data in {path} are those of {what} {before}, not of {now}; nothing was changed. \
-         Start it as {before}, or give another `data_dir`"
+         Open it as {before}, or give another folder (`data_dir` of a server)"
     )]
     Other {
         /// The folder.
@@ -91,6 +91,31 @@ pub enum FolderError {
         before: String,
         /// Who was to be started.
         now: String,
+    },
+    /// Data of another number of loops than is to be started.
+    #[error(
+        "the data in {path} are those of {before} loops, not of {loops}; nothing was changed. \
+         Open it with {before}, or give another folder (`data_dir` of a server)"
+    )]
+    Loops {
+        /// The folder.
+        path: String,
+        /// As many wrote it.
+        before: usize,
+        /// As many are to run now.
+        loops: usize,
+    },
+    /// Data of a database that differs from what is to be opened.
+    #[error(
+        "the data in {path} are those of another database: {}; nothing was changed. Open it as it \
+         was, or give another folder",
+        differences.join("; ")
+    )]
+    Differs {
+        /// The folder.
+        path: String,
+        /// What was otherwise, each with what it is to be.
+        differences: Vec<String>,
     },
     /// The map makes no sense.
     #[error(transparent)]
@@ -143,7 +168,7 @@ wire_struct!(StoredIdentity {
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {
     pub(crate) path: PathBuf,
-    _lock: Arc<File>,
+    _lock: Arc<FileLock>,
 }
 
 impl Folder {

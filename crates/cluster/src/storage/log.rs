@@ -28,6 +28,15 @@ pub trait Log {
     /// As [`append`](Self::append).
     fn sync(&mut self) -> Result<bool, LogFailure>;
 
+    /// Has all that was appended written, without making it stable: that happens with the next
+    /// [`sync`](Self::sync). Answers as that does.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    fn write(&mut self) -> Result<bool, LogFailure> {
+        Ok(false)
+    }
+
     /// Up to which position records are stable now; never falls.
     ///
     /// # Errors

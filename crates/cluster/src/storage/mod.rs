@@ -3,11 +3,14 @@
 //! A server has a [`folder`], in which its log lives. [`log`] is a log as the loop knows it, and
 //! `write_ahead` the durable one, which `replaying` reads back into a node at its start; [`repair`]
 //! is for people whose disk has lied, and [`trouble`] is a disk that misbehaves on demand, for
-//! tests. What survives of a client is its [`timestamp_lease`]. `small_files` writes whatever is
-//! written as a whole.
+//! tests. [`node_log`] is what a loop does with its log and with checkpoints, and [`loop_folders`]
+//! has the folders of several loops, and of an embedded database. What survives of a client is its
+//! [`timestamp_lease`]. `small_files` writes whatever is written as a whole.
 
 pub mod folder;
 pub mod log;
+pub mod loop_folders;
+pub mod node_log;
 pub mod repair;
 pub(crate) mod replaying;
 pub(crate) mod small_files;

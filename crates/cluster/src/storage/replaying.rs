@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, Builder};
 
-use muesli_core::AnyMachine;
+use muesli_core::RecoverableMachine;
 use muesli_core::machine::{Decoding, Records};
 use muesli_log::{Disk, LogError, Opened, Options, Progress, Replay, Sequence, Writer};
 
@@ -25,7 +25,7 @@ const STEPS_MAX: usize = 8;
 
 /// A node that has not started, to which a log is replayed.
 pub(crate) struct Replaying<'a> {
-    pub machine: &'a mut dyn AnyMachine,
+    pub machine: &'a mut dyn RecoverableMachine,
     pub notice: fn(&str),
 }
 

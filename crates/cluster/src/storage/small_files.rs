@@ -98,15 +98,27 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     File::open(folder_of(path))?.sync_all()
 }
 
+/// A file that is locked for as long as this is there.
+#[derive(Debug)]
+pub(crate) struct FileLock(File);
+
+impl Drop for FileLock {
+    /// A process that is begun by another thread has all open files for a moment, and what is
+    /// closed here alone stays locked until then.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 /// Locks the file at `path`, made if it is not there, until what is returned is dropped; `None`:
 /// somebody else has locked it, in this process or another one.
 ///
 /// # Errors
 /// The system refused.
-pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
+pub(crate) fn lock(path: &Path) -> io::Result<Option<FileLock>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(FileLock(file))),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
@@ -124,5 +136,22 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_given_back_though_a_copy_of_its_file_is_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let first = lock(&path).unwrap().expect("nobody has it");
+        let copy = first.0.try_clone().unwrap(); // As a process has it that is being begun.
+        assert!(lock(&path).unwrap().is_none());
+        drop(first);
+        assert!(lock(&path).unwrap().is_some());
+        drop(copy);
     }
 }

@@ -17,7 +17,7 @@
 //! locked for as long as a client uses the lease; one with the ending `.new` is the next lease as
 //! it is being written.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ use muesli_core::{RepositoryId, Timestamp, wire_struct};
 use thiserror::Error;
 
 use crate::formats;
-use crate::storage::small_files::{self, Format, UnfitFile};
+use crate::storage::small_files::{self, FileLock, Format, UnfitFile};
 use crate::wire::ids::ClusterId;
 
 const FORMAT: Format = Format { magic: b"MuesTsLe", version: formats::LEASE };
@@ -113,7 +113,7 @@ pub(crate) struct TimestampLease {
     end: Timestamp,
     /// The largest timestamp that the client may have seen, in this life or an earlier one.
     seen: Timestamp,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl TimestampLease {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use muesli_core::wire::Wire;
-use muesli_core::{AnyMachine, Encode, LogPosition, Role};
-use muesli_log::{CheckpointStream, Directory, Disk, Opened, Published, Sequence};
+use muesli_core::{Encode, LogPosition, RecoverableMachine, Role};
+use muesli_log::{CheckpointStream, Cut, Directory, Disk, Opened, Published, Sequence};
 
 use crate::storage::folder::{Folder, FolderError};
 use crate::storage::log::{Log, LogFailure};
@@ -12,23 +12,25 @@ use crate::storage::replaying::{RECORD, Replayed, Replaying};
 use crate::storage::trouble::Troubled;
 
 impl Folder {
-    /// Opens the log and takes what it holds to the node, which has not started.
+    /// Opens the log and takes what it holds to the node, which has not started; what that was is
+    /// reported as notices.
     pub fn open_log(
         &self,
         files: LogFiles,
-        machine: &mut dyn AnyMachine,
+        machine: &mut dyn RecoverableMachine,
         notice: fn(&str),
         wake: impl Fn() + Send + 'static,
-    ) -> Result<(WriteAhead, Opened), FolderError> {
+    ) -> Result<WriteAhead, FolderError> {
         let path = self.path.join("log");
         let directory = Directory::create(&path).map_err(|error| self.io("log", error))?;
         let mut replaying = Replaying { machine, notice };
-        let opened = match files.trouble.clone() {
+        let (log, opened) = match files.trouble.clone() {
             None => start(directory, &files, &mut replaying, wake)?,
             Some(file) => start(Troubled::new(directory, file), &files, &mut replaying, wake)?,
         };
         replaying.machine.end_replay();
-        Ok(opened)
+        report(&opened, notice);
+        Ok(log)
     }
 }
 
@@ -107,6 +109,10 @@ impl Log for WriteAhead {
         self.log.flush().map_err(failure)
     }
 
+    fn write(&mut self) -> Result<bool, LogFailure> {
+        self.log.write().map_err(failure)
+    }
+
     fn stable(&mut self) -> Result<LogPosition, LogFailure> {
         let stable = LogPosition(self.log.stable().0.saturating_sub(self.base.0));
         match self.log.failure() {
@@ -144,5 +150,68 @@ impl Log for WriteAhead {
 
     fn close(self: Box<Self>) -> Result<(), LogFailure> {
         self.log.close().map(drop).map_err(failure)
+    }
+}
+
+/// Reports what the log held.
+fn report(opened: &Opened, notice: fn(&str)) {
+    if let Some(cut) = &opened.cut {
+        notice(&what_was_cut(cut, opened.last));
+    }
+    for (file, why) in &opened.unusable {
+        notice(&format!("the checkpoint {file} could not be used, and an older one was: {why}"));
+    }
+    match opened.checkpoint {
+        Some(covers) => notice(&format!(
+            "a checkpoint held the first {} records, and the log the next {}",
+            covers.0, opened.records
+        )),
+        None => notice(&format!("the log held {} records", opened.records)),
+    }
+}
+
+/// Which kind of broken tail was cut, behind the log's last record.
+fn what_was_cut(cut: &Cut, last: Sequence) -> String {
+    let Cut { file, offset, bytes, what, goes_on_at } = cut;
+    let found = match goes_on_at {
+        None => {
+            "nothing whole follows, as when the process or its power ended while it was written"
+                .to_owned()
+        }
+        Some(last) => format!(
+            "whole records up to {last} follow, as when the power failed while it was written, or \
+             when a byte was damaged after it was synced; only then was anybody told of it"
+        ),
+    };
+    format!(
+        "{file} broke off after record {last}: {bytes} bytes of a last batch, which no mark says \
+         were stable, were cut at byte {offset} ({what}; {found})"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_a_broken_tail_is_reported() {
+        let what = "its checksum is wrong";
+        let torn = Cut { file: "log-1".to_owned(), offset: 80, bytes: 30, what, goes_on_at: None };
+        let listen_error = what_was_cut(&torn, Sequence(7));
+        assert_eq!(
+            listen_error,
+            "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
+             stable, were cut at byte 80 (its checksum is wrong; nothing whole follows, as when \
+             the process or its power ended while it was written)"
+        );
+        let gap = Cut { goes_on_at: Some(Sequence(9)), ..torn };
+        let listen_error = what_was_cut(&gap, Sequence(7));
+        assert_eq!(
+            listen_error,
+            "log-1 broke off after record 7: 30 bytes of a last batch, which no mark says were \
+             stable, were cut at byte 80 (its checksum is wrong; whole records up to 9 follow, \
+             as when the power failed while it was written, or when a byte was damaged after it \
+             was synced; only then was anybody told of it)"
+        );
     }
 }

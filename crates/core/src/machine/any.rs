@@ -4,11 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::driver::Through;
-use super::records::DecodedRecords;
-use super::{BatchCounts, Decoding, Driver, Machine, Note, Records};
+use super::{BatchCounts, Driver, Machine, Note, RecoverableMachine};
 use crate::bytes::SmallBytes;
 use crate::catalog::Catalog;
-use crate::checkpoint::{Checkpoint, Readiness};
 use crate::client::ValuesOut;
 use crate::contract::{Envelope, Environment, Operation, Protocol, Step};
 use crate::deadlines::Due;
@@ -17,7 +15,7 @@ use crate::judgement::{Rejection, Rejections, Sender};
 use crate::lag::Lag;
 use crate::memory::Held;
 use crate::outcome::Outcome;
-use crate::positions::{LogPosition, Positions};
+use crate::positions::LogPosition;
 use crate::recorder::Recorder;
 use crate::replica_role::ReplicaRole;
 use crate::roles::Address;
@@ -31,7 +29,7 @@ pub type Chains = Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;
 /// A [`Machine`] whose driver does not know its protocol. What follows from a call that is given
 /// the driver is performed before that returns; what follows from others waits for
 /// [`perform`](Self::perform).
-pub trait AnyMachine {
+pub trait AnyMachine: RecoverableMachine {
     /// The machine itself, for tests that know its protocol: a `Machine<P, Note>`.
     fn as_any(&self) -> &dyn Any;
     /// What the node is given beside inputs.
@@ -39,18 +37,6 @@ pub trait AnyMachine {
     /// The same, to be changed.
     fn environment_mut(&mut self) -> &mut Environment;
 
-    /// [`Node::restore`](crate::node::Node::restore).
-    ///
-    /// # Errors
-    /// The piece is of no checkpoint.
-    fn restore(&mut self, piece: &[u8]) -> Result<(), WireError>;
-    /// Decodes records of this protocol, on whatever thread.
-    fn decoding(&self) -> Box<dyn Decoding>;
-    /// [`Node::replay`](crate::node::Node::replay), of records one after the other. What the node
-    /// would have said was said in its earlier life.
-    fn replay(&mut self, records: Records);
-    /// All of the log was replayed: positions count from here.
-    fn end_replay(&mut self);
     /// [`Node::start`](crate::node::Node::start), with links to these.
     fn start(&mut self, linked: &[NodeId]);
 
@@ -105,18 +91,6 @@ pub trait AnyMachine {
     /// [`Machine::go_on`].
     fn go_on(&mut self, driver: &mut dyn Driver) -> bool;
 
-    /// [`Node::begin_checkpoint`](crate::node::Node::begin_checkpoint).
-    fn begin_checkpoint(&self) -> Option<Checkpoint>;
-    /// [`Node::checkpoint_piece`](crate::node::Node::checkpoint_piece).
-    fn checkpoint_piece(
-        &self,
-        checkpoint: &mut Checkpoint,
-        bytes: usize,
-        out: &mut Vec<u8>,
-    ) -> bool;
-    /// [`Node::checkpoint_readiness`](crate::node::Node::checkpoint_readiness).
-    fn checkpoint_readiness(&self, checkpoint: &mut Checkpoint) -> Readiness;
-
     /// [`Node::id`](crate::node::Node::id).
     fn id(&self) -> NodeId;
     /// [`Node::catalog`](crate::node::Node::catalog).
@@ -165,27 +139,6 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
 
     fn environment_mut(&mut self) -> &mut Environment {
         &mut self.effects.environment
-    }
-
-    fn restore(&mut self, piece: &[u8]) -> Result<(), WireError> {
-        self.node.restore(piece, &mut self.effects)?;
-        self.effects.list.clear();
-        Ok(())
-    }
-
-    fn decoding(&self) -> Box<dyn Decoding> {
-        Box::new(DecodedRecords::<P>::new())
-    }
-
-    fn replay(&mut self, records: Records) {
-        for (role, record) in records.of::<P>() {
-            self.node.replay(role, record, &mut self.effects);
-        }
-        self.effects.list.clear();
-    }
-
-    fn end_replay(&mut self) {
-        self.effects.positions = Positions::default();
     }
 
     fn start(&mut self, linked: &[NodeId]) {
@@ -283,23 +236,6 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
 
     fn go_on(&mut self, driver: &mut dyn Driver) -> bool {
         Machine::go_on(self, &mut Through(driver))
-    }
-
-    fn begin_checkpoint(&self) -> Option<Checkpoint> {
-        self.node.begin_checkpoint(&self.effects)
-    }
-
-    fn checkpoint_piece(
-        &self,
-        checkpoint: &mut Checkpoint,
-        bytes: usize,
-        out: &mut Vec<u8>,
-    ) -> bool {
-        self.node.checkpoint_piece(checkpoint, bytes, out)
-    }
-
-    fn checkpoint_readiness(&self, checkpoint: &mut Checkpoint) -> Readiness {
-        self.node.checkpoint_readiness(checkpoint, &self.effects)
     }
 
     fn id(&self) -> NodeId {

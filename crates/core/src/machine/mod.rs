@@ -22,12 +22,14 @@ mod batches;
 mod driver;
 mod making;
 mod records;
+mod recoverable;
 
 pub use any::AnyMachine;
 pub use batches::BatchCounts;
 pub use driver::{Driver, Encode, Note, OutgoingMessage};
 pub use making::{AnyProtocol, MessageInfo, Typed, has_validators};
 pub use records::{Decoding, Records};
+pub use recoverable::RecoverableMachine;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -82,6 +84,8 @@ pub struct Machine<P: Protocol, N = ()> {
     /// What the node is given and appends to.
     pub effects: Effects<P>,
     stable: LogPosition,
+    /// Clients are answered what depends on the log up to here: as far as that is stable, or all.
+    answerable: LogPosition,
     gated: BTreeMap<LogPosition, Vec<Gated<P::Message, N>>>,
     left_over: VecDeque<(Role, u32)>,
     /// What may be said and is held back; `None`: nothing ever is.
@@ -91,7 +95,7 @@ pub struct Machine<P: Protocol, N = ()> {
 /// What can make a difference to what it does next, but for the time.
 impl<P: Protocol, N: fmt::Debug> fmt::Debug for Machine<P, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Machine { node, effects, stable, gated, left_over, batches } = self;
+        let Machine { node, effects, stable, answerable: _, gated, left_over, batches } = self;
         let log = (&effects.positions, stable);
         let mut shown = f.debug_struct("Machine");
         shown.field("node", node).field("log", &log).field("gated", gated);
@@ -112,6 +116,7 @@ where
             node: self.node.clone(),
             effects: self.effects.clone(),
             stable: self.stable,
+            answerable: self.answerable,
             gated: self.gated.clone(),
             left_over: self.left_over.clone(),
             batches: self.batches.clone(),
@@ -124,7 +129,15 @@ impl<P: Protocol, N> Machine<P, N> {
     pub fn new(node: Node<P>, effects: Effects<P>) -> Machine<P, N> {
         let (gated, left_over) = (BTreeMap::new(), VecDeque::new());
         let batches = Batches::new(node.settings().batching);
-        Machine { node, effects, stable: LogPosition(0), gated, left_over, batches }
+        let (stable, answerable) = (LogPosition(0), LogPosition(0));
+        Machine { node, effects, stable, answerable, gated, left_over, batches }
+    }
+
+    /// From here on clients are answered before the log is stable: what they were told may be lost
+    /// with the process, the newest first. What roles say to each other waits as always, so that
+    /// no transaction is torn.
+    pub fn answer_at_once(&mut self) {
+        self.answerable = LogPosition(u64::MAX);
     }
 
     /// Performs what the node asked for.
@@ -160,7 +173,7 @@ impl<P: Protocol, N> Machine<P, N> {
             }
             Effect::Send { envelope, after } => self.gate(after, Gated::Message(envelope)),
             Effect::Complete { op, result, after } => {
-                let waits = after > self.stable;
+                let waits = after > self.answerable;
                 let note = outside.note(&result, waits);
                 match waits {
                     true => self.gate(after, Gated::Answer(op, result, note)),
@@ -235,6 +248,7 @@ impl<P: Protocol, N> Machine<P, N> {
     /// The log is stable up to here.
     pub fn learn_stable(&mut self, stable: LogPosition) {
         self.stable = self.stable.max(stable);
+        self.answerable = self.answerable.max(stable);
     }
 
     /// Says what waited for what is stable, in the order of what it waited for, and performs what

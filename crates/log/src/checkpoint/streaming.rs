@@ -97,6 +97,12 @@ impl CheckpointStream {
         self.outcome.try_recv().ok()
     }
 
+    /// Gives the checkpoint up, and waits until its thread has let go of the files.
+    pub fn abandon(mut self) {
+        self.pieces = None;
+        while self.outcome.recv().is_ok() {}
+    }
+
     /// Waits for the end, after [`finish`](Self::finish).
     ///
     /// # Errors

@@ -74,15 +74,27 @@ fn create_each(path: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> i
     }
 }
 
+/// A directory that is taken for as long as this is there.
+#[derive(Debug)]
+pub struct DirectoryLock(File);
+
+impl Drop for DirectoryLock {
+    /// A process that is begun by another thread has all open files for a moment, and what is
+    /// closed here alone stays locked until then.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 impl Disk for Directory {
     type File = File;
-    type Lock = File;
+    type Lock = DirectoryLock;
 
-    fn lock(&self) -> io::Result<Option<File>> {
+    fn lock(&self) -> io::Result<Option<DirectoryLock>> {
         let path = self.path.join(LOCK_FILE);
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
+            Ok(()) => Ok(Some(DirectoryLock(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }

@@ -17,7 +17,7 @@ pub(crate) struct Scanned {
     pub previous: u32,
     /// Where the last good frame ends.
     pub end: usize,
-    /// Where the last batch begins: everything before it was synced before it was written.
+    /// Where the first batch begins that no mark claims: everything before it was synced.
     pub batch: usize,
     /// What follows it.
     pub tail: SegmentTail,
@@ -58,7 +58,9 @@ pub(crate) fn scan(
             each(&frame, end)?;
             next = next.next();
         } else if frame.kind == MARK {
-            batch = end;
+            if frame.claim().is_some_and(|claimed| claimed >= next.before()) {
+                batch = end;
+            }
         } else {
             break "it is of a kind that no log holds";
         }

@@ -103,3 +103,32 @@ fn a_log_with_more_waiting_than_allowed_is_congested() {
     log.sync().unwrap();
     assert!(!log.flush().unwrap());
 }
+
+/// What is handed over to be written alone is on the disk when that is asked for, or at the close.
+#[test]
+fn records_that_are_only_written_become_stable_when_that_is_asked_for() {
+    let disk = MemoryDisk::new(3);
+    let (writer, ..) = reopen(&disk).unwrap();
+    let mut log = Log::start(writer, || {}).unwrap();
+    append(&mut log, 5);
+    log.write().unwrap();
+    append(&mut log, 5);
+    log.write().unwrap();
+    assert_eq!((log.stable(), log.syncs()), (Sequence(0), 0));
+    log.flush().unwrap();
+    assert_eq!((log.sync().unwrap(), log.syncs()), (Sequence(10), 1));
+    append(&mut log, 5);
+    log.write().unwrap();
+    assert_eq!(log.close().unwrap(), Sequence(15));
+    let (_, opened, _) = reopen(&disk.after_power_loss()).unwrap();
+    assert_eq!((opened.last, opened.cut), (Sequence(15), None));
+}
+
+#[test]
+fn a_checkpoint_that_is_given_up_leaves_nothing_behind() {
+    let disk = MemoryDisk::new(3);
+    let mut checkpoint = CheckpointStream::start(disk.clone(), 7, Sequence(0), 1).unwrap();
+    assert_eq!(checkpoint.offer(vec![1; 10]), Offered::Taken);
+    checkpoint.abandon();
+    assert!(disk.files().is_empty(), "{:?}", disk.files().keys());
+}

@@ -75,6 +75,14 @@ pub(crate) trait LoopDriver: Send + Sync {
     }
     /// Hands a job to a loop; back if that has stopped.
     fn submit(&self, home: usize, job: Job) -> Result<(), Job>;
+    /// Keeps one more space where the data last, before any loop knows of it.
+    ///
+    /// # Errors
+    /// It is not kept: there is to be no such space.
+    fn keep_space(&self, name: &str, options: &SpaceOptions) -> Result<(), Error> {
+        let _ = (name, options);
+        Ok(())
+    }
     /// Tells every loop of a newer catalog.
     fn reconfigure(&self, catalog: &Arc<Catalog>);
     /// The catalog, where others than this process change it.
@@ -94,8 +102,8 @@ pub(crate) trait LoopDriver: Send + Sync {
     fn messages(&self) -> u64;
     /// How often they have sent some, all that there were for one destination together.
     fn packets(&self) -> u64;
-    /// Why the loops have stopped, where it was for want of a timestamp lease.
-    fn lost_lease(&self) -> Option<String> {
+    /// Why the loops have stopped, where nobody has closed them.
+    fn failure(&self) -> Option<Error> {
         None
     }
     /// What this process has said to servers, where there are some.

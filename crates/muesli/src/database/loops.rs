@@ -18,7 +18,8 @@ impl Db {
     /// calls instead of wake-ups. If the future is dropped, so is the task.
     ///
     /// # Errors
-    /// [`Error::Closed`], or [`Error::Lease`] where it was closed because of that.
+    /// [`Error::Closed`], or [`Error::Lease`] or [`Error::Storage`] where it was closed because of
+    /// that.
     ///
     /// # Panics
     /// Where the task does: its panic goes on here.
@@ -40,8 +41,8 @@ impl Db {
 
     /// Why nothing goes on any more.
     pub(crate) fn closed(&self) -> Error {
-        let lost = self.inner.driver.as_ref().and_then(|driver| driver.lost_lease());
-        lost.map_or(Error::Closed, Error::Lease)
+        let failed = self.inner.driver.as_ref().and_then(|driver| driver.failure());
+        failed.unwrap_or(Error::Closed)
     }
 
     /// Closes the database. No transaction begins any more; open ones may end, for as long as

@@ -21,10 +21,12 @@ impl Db {
         })
     }
 
-    /// The space called `name`, made if there is none.
+    /// The space called `name`, made if there is none. Where the data last, it is on the disk when
+    /// this returns.
     ///
     /// # Errors
-    /// [`Error::Options`] where it exists with other options, or they cannot be. On a cluster
+    /// [`Error::Options`] where it exists with other options, or they cannot be; [`Error::Storage`]
+    /// where it cannot be kept. On a cluster
     /// also [`Error::Timeout`]; and there it must not be called from a task on the loop.
     pub fn create_space(&self, name: &str, options: SpaceOptions) -> Result<Space, Error> {
         let driver = self.inner.driver.as_ref();
@@ -33,14 +35,15 @@ impl Db {
             return made.and_then(|()| self.space(name));
         }
         let mut catalog = self.inner.catalog.write().unwrap_or_else(|broken| broken.into_inner());
-        let next = catalog.with_space(name, options)?;
+        let next = catalog.with_space(name, options.clone())?;
         let id = next.space_named(name).expect("it was just made");
         if next.epoch != catalog.epoch {
+            let Some(driver) = &self.inner.driver else {
+                return Err(Error::Options("spaces are made before the run".to_owned()));
+            };
+            driver.keep_space(name, &options)?;
             *catalog = Arc::new(next);
-            match &self.inner.driver {
-                Some(driver) => driver.reconfigure(&catalog),
-                None => return Err(Error::Options("spaces are made before the run".to_owned())),
-            }
+            driver.reconfigure(&catalog);
         }
         Ok(self.space_of(id))
     }

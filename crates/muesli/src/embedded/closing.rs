@@ -13,6 +13,7 @@
 //! is in its ring by then, and is taken in the third one. All stages together are bounded: what is
 //! not decided then stays undecided, as after a crash.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub(super) struct Closing {
     asked: AtomicBool,
     /// A loop has died of a fault of its own: nobody waits for it.
     broken: AtomicBool,
+    /// Why one could not go on, if its log failed.
+    failure: OnceLock<String>,
     /// So many loops have decided their own commits.
     decided: AtomicUsize,
     /// For each loop, so many turns one after the other found nothing to do.
@@ -43,6 +46,7 @@ impl Closing {
             applies,
             asked: AtomicBool::new(false),
             broken: AtomicBool::new(false),
+            failure: OnceLock::new(),
             decided: AtomicUsize::new(0),
             quiet: (0..loops).map(|_| AtomicUsize::new(0)).collect(),
         }
@@ -57,6 +61,17 @@ impl Closing {
     pub fn break_off(&self) {
         self.broken.store(true, Ordering::Release);
         self.ask();
+    }
+
+    /// A loop's files have failed: what waits for them is told to nobody.
+    pub fn fail(&self, why: String) {
+        let _ = self.failure.set(why); // The first one stays.
+        self.break_off();
+    }
+
+    /// Why the loops have broken off, if files have failed.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
     }
 
     #[inline]

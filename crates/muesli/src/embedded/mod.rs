@@ -5,6 +5,7 @@
 //! in, polls the tasks that are ready, and publishes what goes out; a loop without work looks
 //! around for a moment and then sleeps until it is woken. Where loops are to be far from each other
 //! ([`Options::sites`]), what comes is held until it would have arrived (`delayed_messages`).
+//! Where the data last, each loop has a [`log`] and checkpoints, as a server has.
 //!
 //! Tasks are clients, and transaction bodies shipped from other threads. While the loop polls
 //! one, its engine is *here*, and an operation on data of this loop is a function call.
@@ -12,6 +13,8 @@
 mod closing;
 mod delayed_messages;
 mod executor;
+#[cfg_attr(not(feature = "cluster"), path = "without_log.rs")]
+mod log;
 pub(crate) mod protocols;
 mod ring;
 mod signal;
@@ -20,19 +23,24 @@ mod tick;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, mpsc};
 use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam_queue::ArrayQueue;
 use muesli_core::machine::has_validators;
-use muesli_core::{Catalog, Nanos, NodeId, Parallel, Protocol, Recorder, Settings};
+use muesli_core::{
+    Catalog, Nanos, NodeId, Parallel, Protocol, Recorder, Settings, SpaceOptions, Timestamp,
+};
 use muesli_protocols::Choice;
 
 use crate::database::handle::{Db, Job, LoopDriver, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::Options;
+use crate::time::nanos;
 use closing::Closing;
+use log::{DatabaseStorage, LoopStorage};
 use protocols::{start_named, with_masters};
 use signal::Signal;
 use tick::{Loop, LoopPlan};
@@ -55,6 +63,16 @@ struct LoopInbox {
 }
 
 impl LoopInbox {
+    fn new() -> LoopInbox {
+        LoopInbox {
+            jobs: ArrayQueue::new(JOBS_MAX),
+            catalog: Mutex::new(None),
+            signal: Arc::new(Signal::default()),
+            sent: SentCounts::default(),
+            shut: AtomicBool::new(false),
+        }
+    }
+
     /// Takes no more jobs. Those that wait are dropped, and whoever waits for them is told.
     fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
@@ -88,14 +106,18 @@ struct Loops {
     serving: usize,
     inboxes: Arc<[LoopInbox]>,
     closing: Arc<Closing>,
+    /// Where the data last, if they do, until the database is closed.
+    storage: Mutex<Option<DatabaseStorage>>,
     threads: Mutex<Vec<JoinHandle<Report>>>,
 }
 
 impl Db {
-    /// Opens an embedded database: in memory, in this process.
+    /// Opens an embedded database, in this process: in memory, or with the files that
+    /// [`Options::durable`] names, and all that was committed to them before.
     ///
     /// # Errors
-    /// [`Error::Options`] where the options cannot be.
+    /// [`Error::Options`] where the options cannot be; [`Error::Storage`] where the files cannot be
+    /// used: another process does, they are of another database, or they are damaged.
     pub fn open(options: Options) -> Result<Db, Error> {
         open(options)
     }
@@ -127,21 +149,32 @@ fn open(options: Options) -> Result<Db, Error> {
         Some(sites) => catalog.with_sites(sites.sites(loops)),
         None => catalog,
     };
-    let mut catalog = match &options.tree {
+    let catalog = match &options.tree {
         Some(plan) => {
             let catalog = catalog.with_tree(plan, apart);
             catalog.map_err(|error| Error::Options(error.to_string()))?
         }
         None => catalog,
     };
-    for (name, space) in &options.spaces {
-        catalog = catalog.with_space(name, space.clone())?;
-    }
     let parallel = (0..all).map(|_| muesli_threads::parallel(options.procedure_threads));
     let parallel = parallel.collect::<Result<_, _>>();
     let parallel = parallel.map_err(|error| Error::Options(error.to_string()))?;
-    let start = Start { options: &options, parallel, catalog: Arc::new(catalog) };
-    start_named(&options.protocol, start)
+    start_named(&options.protocol, Start { options: &options, parallel, catalog })
+}
+
+/// Where the data of a database last, if they do, and what each loop begins with there.
+type Files = Option<(DatabaseStorage, Vec<LoopStorage>)>;
+
+/// The files of a database, if it is to have some, and the catalog with its spaces: first those
+/// that are there, in their order.
+fn open_files(options: &Options, mut catalog: Catalog) -> Result<(Files, Arc<Catalog>), Error> {
+    let files = log::open_files(options, &catalog)?;
+    let kept = files.iter().flat_map(|(storage, _)| storage.spaces());
+    let planned = options.spaces.iter().map(|(name, space)| (&**name, space));
+    for (name, space) in kept.chain(planned) {
+        catalog = catalog.with_space(name, space.clone())?;
+    }
+    Ok((files, Arc::new(catalog)))
 }
 
 /// What the loops are started with, under the protocol that the options name.
@@ -149,7 +182,8 @@ struct Start<'a> {
     options: &'a Options,
     /// Who runs what of each loop can be run at the same time.
     parallel: Vec<Parallel>,
-    catalog: Arc<Catalog>,
+    /// Without spaces.
+    catalog: Catalog,
 }
 
 impl Choice for Start<'_> {
@@ -165,51 +199,55 @@ impl Choice for Start<'_> {
             let error = format!("protocol `{}` goes by no tree", self.options.protocol);
             return Err(Error::Options(error));
         }
-        Ok(start::<P>(self.options, self.parallel, self.catalog, &switches))
+        let (files, catalog) = open_files(self.options, self.catalog)?;
+        start::<P>(self.options, self.parallel, catalog, files, &switches)
     }
+}
+
+/// What the nodes of all loops are told.
+fn settings(options: &Options, logging: bool) -> Settings {
+    let mut settings = Settings {
+        limits: options.limits,
+        actions: options.actions.clone(),
+        procedures: options.procedures.clone(),
+        hash_seed: fastrand::u64(..),
+        logging,
+        record_collected: options.history,
+        batching: options.batching,
+        ..Settings::default()
+    };
+    if let Some(sites) = &options.sites {
+        sites.prepare(&mut settings);
+    }
+    settings
 }
 
 fn start<P: Protocol>(
     options: &Options,
     parallel: Vec<Parallel>,
     catalog: Arc<Catalog>,
+    files: Files,
     switches: &P::Switches,
-) -> Db {
-    let database = next_database();
-    let mut settings = Settings {
-        limits: options.limits,
-        actions: options.actions.clone(),
-        procedures: options.procedures.clone(),
-        hash_seed: fastrand::u64(..),
-        record_collected: options.history,
-        batching: options.batching,
-        ..Settings::default()
-    };
-    let loops = parallel.len();
+) -> Result<Db, Error> {
+    let (database, loops) = (next_database(), parallel.len());
     let serving = loops - options.masters - options.validator_loops;
-    if let Some(sites) = &options.sites {
-        sites.prepare(&mut settings);
-    }
-    let inboxes: Arc<[LoopInbox]> = (0..loops)
-        .map(|_| LoopInbox {
-            jobs: ArrayQueue::new(JOBS_MAX),
-            catalog: Mutex::new(None),
-            signal: Arc::new(Signal::default()),
-            sent: SentCounts::default(),
-            shut: AtomicBool::new(false),
-        })
-        .collect();
+    let inboxes: Arc<[LoopInbox]> = (0..loops).map(|_| LoopInbox::new()).collect();
     let closing = Arc::new(Closing::of(loops, options.applies_at_close));
-    let links = ring::all_pairs(loops);
+    let settings = settings(options, files.is_some());
+    let (storage, of_loops) = files.unzip();
+    let mut of_loops = of_loops.into_iter().flatten();
     let clock = quanta::Clock::new();
-    let origin = clock.raw();
+    let (origin, began) = (clock.raw(), time_at_origin(storage.is_some()));
+    let (opened, results) = mpsc::channel();
     let mut threads = Vec::new();
-    for (at, (links, parallel)) in links.into_iter().zip(parallel).enumerate() {
+    for (at, (links, parallel)) in ring::all_pairs(loops).into_iter().zip(parallel).enumerate() {
+        let storage = of_loops.next();
+        let lost_disk = storage.as_ref().and_then(LoopStorage::lost_disk);
         let plan = LoopPlan {
             database,
             at,
             catalog: catalog.clone(),
-            settings: Arc::new(Settings { parallel, ..settings.clone() }),
+            settings: Arc::new(Settings { parallel, lost_disk, ..settings.clone() }),
             switches: switches.clone(),
             links,
             delays: options
@@ -221,27 +259,50 @@ fn start<P: Protocol>(
             close_within: options.close_within,
             clock: clock.clone(),
             origin,
+            began,
+            storage,
             recorder: options.history.then(|| Recorder::sampling(options.sampling)),
             spin: options.spin,
         };
-        let name = format!("muesli-loop-{at}");
-        let alive = LoopAlive { inboxes: inboxes.clone(), closing: closing.clone(), at };
-        let run = move || {
-            let report = Loop::<P>::new(plan).run();
-            drop(alive);
-            report
-        };
-        let thread = std::thread::Builder::new().name(name).stack_size(STACK_BYTES).spawn(run);
-        threads.push(thread.expect("the system has a thread for each loop"));
+        threads.push(run::<P>(plan, opened.clone()));
     }
-    let driver = Loops { serving, inboxes, closing, threads: Mutex::new(threads) };
-    let db = Db::of_process(
-        database,
-        catalog,
-        (options.retry, options.procedures.clone()),
-        Some(Box::new(driver)),
-    );
-    db.timeout(options.transaction_timeout)
+    drop(opened);
+    let (lasts, storage) = (storage.is_some(), Mutex::new(storage));
+    let driver = Loops { serving, inboxes, closing, storage, threads: Mutex::new(threads) };
+    // In memory nothing is to be read first.
+    let issued = if lasts { driver.wait_until_open(&results)? } else { Timestamp::ZERO };
+    let how = (options.retry, options.procedures.clone());
+    let db = Db::of_process(database, catalog, how, Some(Box::new(driver)));
+    // Whoever reads sees what was committed before, whichever repository has it.
+    db.see(issued);
+    Ok(db.timeout(options.transaction_timeout))
+}
+
+/// Where the data last, times are those of the machine, as timestamps may follow them.
+fn time_at_origin(lasts: bool) -> Nanos {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if lasts { nanos(since) } else { Nanos(0) }
+}
+
+/// Runs a loop on a thread of its own, which says how its opening went: the largest timestamp that
+/// was issued in an earlier incarnation, or why it cannot be opened.
+fn run<P: Protocol>(
+    plan: LoopPlan<P>,
+    opened: mpsc::Sender<Result<Timestamp, Error>>,
+) -> JoinHandle<Report> {
+    let (inboxes, closing, at) = (plan.inboxes.clone(), plan.closing.clone(), plan.at);
+    let alive = LoopAlive { inboxes, closing, at };
+    let run = move || {
+        let ready = Loop::<P>::new(plan);
+        // Whoever opens a database in memory does not listen.
+        let _ = opened.send(ready.as_ref().map(Loop::issued).map_err(Error::clone));
+        let report = ready.map_or_else(|_| Report::default(), Loop::run);
+        drop(alive);
+        report
+    };
+    let thread = std::thread::Builder::new().name(format!("muesli-loop-{at}"));
+    let thread = thread.stack_size(STACK_BYTES).spawn(run);
+    thread.expect("the system has a thread for each loop")
 }
 
 /// Lives as long as a loop: dropped, nobody waits for it any more. A loop that panicked takes the
@@ -263,6 +324,30 @@ impl Drop for LoopAlive {
 }
 
 impl Loops {
+    /// Waits until all loops have what their files hold. The largest timestamp that was issued
+    /// before.
+    fn wait_until_open(
+        &self,
+        results: &mpsc::Receiver<Result<Timestamp, Error>>,
+    ) -> Result<Timestamp, Error> {
+        let mut issued = Timestamp::ZERO;
+        for _ in 0..self.inboxes.len() {
+            let gone = |_| Err(Error::Storage("a loop panicked as it was opened".to_owned()));
+            match results.recv().unwrap_or_else(gone) {
+                Ok(at) => issued = issued.max(at),
+                Err(error) => {
+                    self.closing.break_off();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(issued)
+    }
+
+    fn storage(&self) -> MutexGuard<'_, Option<DatabaseStorage>> {
+        self.storage.lock().unwrap_or_else(|broken| broken.into_inner())
+    }
+
     /// Closes the loops and waits for them; what they recorded. On a loop's own thread nobody
     /// waits: it has to go on for the others to end.
     fn stop(&self) -> Vec<Report> {
@@ -276,7 +361,9 @@ impl Loops {
         if threads.iter().any(|thread| thread.thread().id() == me) {
             return Vec::new();
         }
-        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        let reports = threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
+        *self.storage() = None;
+        reports
     }
 }
 
@@ -303,6 +390,17 @@ impl LoopDriver for Loops {
             inbox.drop_jobs(); // It came after the loop had looked for the last time.
         }
         Ok(())
+    }
+
+    fn keep_space(&self, name: &str, options: &SpaceOptions) -> Result<(), Error> {
+        if let Some(failed) = self.failure() {
+            return Err(failed);
+        }
+        self.storage().as_mut().map_or(Ok(()), |storage| storage.keep_space(name, options))
+    }
+
+    fn failure(&self) -> Option<Error> {
+        self.closing.failure().map(|why| Error::Storage(why.to_owned()))
     }
 
     fn reconfigure(&self, catalog: &Arc<Catalog>) {

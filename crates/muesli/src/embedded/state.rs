@@ -11,10 +11,11 @@ use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, PendingOperations};
 use muesli_core::{
     Answer, Catalog, Committed, Effects, Envelope, Failure, Machine, MachineTimer, Nanos, Node,
-    NodeId, OpId, Operation, Outcome, Outside, Protocol, Put, Role, SmallBytes, SpaceId, Step, Txn,
-    TxnId, TxnOptions,
+    NodeId, OpId, Operation, Outcome, Outside, Protocol, Put, RecoverableMachine, Role, SmallBytes,
+    SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
+use super::log::{LogFailure, LoopLog};
 use super::signal::Signal;
 
 /// After so many transactions in one turn tasks are asked to let others run; and before, when
@@ -41,9 +42,10 @@ pub(super) struct Mailboxes<M> {
     pub messages: u64,
     /// How often messages were handed over to another loop, all that there were for it together.
     pub packets: u64,
+    /// Where records go, if the data last. In memory no records are made, and nothing waits.
+    pub log: Option<Box<LoopLog>>,
 }
 
-/// Nothing is durable here, so nothing waits.
 impl<P: Protocol> Outside<P> for Mailboxes<P::Message> {
     type Note = ();
 
@@ -54,11 +56,15 @@ impl<P: Protocol> Outside<P> for Mailboxes<P::Message> {
     fn send(&mut self, _: &Node<P>, envelope: Envelope<P::Message>) {
         self.messages += 1;
         self.has_outgoing = true;
-        self.out[envelope.to.node.0 as usize].push_back(envelope);
+        // Others than loops are clients that a server had before: what is said to them is lost.
+        if let Some(out) = self.out.get_mut(envelope.to.node.0 as usize) {
+            out.push_back(envelope);
+        }
     }
 
-    fn append(&mut self, _: Role, _: P::Record) {
-        unreachable!("an embedded database logs nothing");
+    fn append(&mut self, role: Role, record: P::Record) {
+        let log = self.log.as_mut().expect("records are made where there is a log");
+        log.append(role, &record);
     }
 
     fn arm(&mut self, now: Nanos, timer: MachineTimer, after: Nanos) {
@@ -94,7 +100,8 @@ macro_rules! step {
 }
 
 impl<P: Protocol> LoopState<P> {
-    pub fn new(node: Node<P>, effects: Effects<P>, loops: usize) -> LoopState<P> {
+    /// Of a node that has replayed its log, if it has one.
+    pub fn new(machine: Machine<P>, log: Option<LoopLog>, loops: usize) -> LoopState<P> {
         let outside = Mailboxes {
             operations: PendingOperations::default(),
             alarms: Alarms::default(),
@@ -102,8 +109,8 @@ impl<P: Protocol> LoopState<P> {
             has_outgoing: false,
             messages: 0,
             packets: 0,
+            log: log.map(Box::new),
         };
-        let machine = Machine::new(node, effects);
         LoopState { machine, outside, broken: Rc::default(), random: fastrand::Rng::new() }
     }
 
@@ -147,12 +154,57 @@ impl<P: Protocol> LoopState<P> {
         self.machine.go_on(&mut self.outside)
     }
 
-    /// When something is to be done next.
-    pub fn next(&self) -> Option<Nanos> {
-        match self.machine.has_left_over() {
-            true => Some(Nanos(0)),
-            false => self.outside.alarms.next(),
+    /// When something is to be done next, at `now`.
+    pub fn next(&self, now: Nanos) -> Option<Nanos> {
+        if self.machine.has_left_over() {
+            return Some(Nanos(0));
         }
+        let log = self.outside.log.as_ref().and_then(|log| log.next(now));
+        self.outside.alarms.next().into_iter().chain(log).min()
+    }
+
+    /// Whether what was done in this tick is to be settled with a log.
+    pub fn has_log(&self) -> bool {
+        self.outside.log.is_some()
+    }
+
+    /// Has made stable what something waits for, lets go what waited for what is stable now, and
+    /// goes on with a checkpoint. Whether anything was let go.
+    ///
+    /// # Errors
+    /// The log failed: nothing more may be let go, and the loop must end.
+    #[cold]
+    pub fn settle(&mut self) -> Result<bool, LogFailure> {
+        let LoopState { machine, outside, .. } = self;
+        let now = machine.effects.now;
+        let mut any = false;
+        loop {
+            let (waits_for, logged) = (machine.waits_for(), machine.logged());
+            let Some(log) = &mut outside.log else { return Ok(any) };
+            let Some(stable) = log.settle(waits_for, logged, now)? else { break };
+            machine.learn_stable(stable);
+            if !machine.let_go(outside) {
+                break;
+            }
+            any = true;
+        }
+        if let Some(log) = &mut outside.log {
+            log.go_on_with_checkpoint(machine, now)?;
+        }
+        Ok(any)
+    }
+
+    /// Whether so much waits for the disk that no new work is taken.
+    pub fn is_congested(&self) -> bool {
+        self.outside.log.as_ref().is_some_and(|log| log.is_congested())
+    }
+
+    /// Makes stable what was logged, and ends the log.
+    ///
+    /// # Errors
+    /// The log failed.
+    pub fn close_log(&mut self) -> Result<(), LogFailure> {
+        self.outside.log.take().map_or(Ok(()), |log| log.close())
     }
 }
 
@@ -205,6 +257,8 @@ pub(super) struct EmbeddedEngine<P: Protocol> {
     signal: Arc<Signal>,
     clock: quanta::Clock,
     origin: u64,
+    /// The time at the origin: that of the machine where the data last, and so go by it.
+    began: Nanos,
     /// A history wants the time of every begin and commit; else the turn's is near enough.
     precise: bool,
 }
@@ -214,8 +268,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
         database: u64,
         inner: LoopState<P>,
         signal: Arc<Signal>,
-        clock: quanta::Clock,
-        origin: u64,
+        (clock, origin, began): (quanta::Clock, u64, Nanos),
         precise: bool,
     ) -> EmbeddedEngine<P> {
         EmbeddedEngine {
@@ -228,14 +281,15 @@ impl<P: Protocol> EmbeddedEngine<P> {
             signal,
             clock,
             origin,
+            began,
             precise,
         }
     }
 
-    /// The time since the database was opened.
+    /// The time: since the database was opened, or since 1970 where the data last.
     #[inline]
     pub fn read_clock(&self) -> Nanos {
-        Nanos(self.clock.delta_as_nanos(self.origin, self.clock.raw()))
+        Nanos(self.began.0 + self.clock.delta_as_nanos(self.origin, self.clock.raw()))
     }
 
     /// Counts a transaction that begins; false where none may any more.

@@ -8,16 +8,19 @@ use std::time::Duration;
 use muesli_core::client::{self, Engine};
 use muesli_core::operations::SLICE;
 use muesli_core::{
-    Catalog, Effects, Envelope, Environment, Nanos, Node, NodeId, Protocol, Recorder, Settings,
+    Catalog, Effects, Envelope, Environment, Machine, Nanos, Node, NodeId, Protocol, Recorder,
+    Settings, Timestamp,
 };
 
 use super::LoopInbox;
 use super::closing::{Closing, ClosingState, Undone};
 use super::delayed_messages::DelayedMessages;
 use super::executor::{Executor, drop_task};
+use super::log::{LogFailure, LoopStorage};
 use super::ring::RingLinks;
 use super::state::{EmbeddedEngine, LoopState};
 use crate::dispatch::report::Report;
+use crate::error::Error;
 
 /// So many messages from one loop are taken in one turn.
 const MESSAGES_PER_TICK: usize = 256;
@@ -47,6 +50,10 @@ pub(super) struct LoopPlan<P: Protocol> {
     pub close_within: Duration,
     pub clock: quanta::Clock,
     pub origin: u64,
+    /// The time at the origin.
+    pub began: Nanos,
+    /// Where its data last, if they do.
+    pub storage: Option<LoopStorage>,
     /// What records its transactions, if they are.
     pub recorder: Option<Recorder>,
     pub spin: Duration,
@@ -68,19 +75,32 @@ pub(super) struct Loop<P: Protocol> {
 }
 
 impl<P: Protocol> Loop<P> {
-    pub fn new(plan: LoopPlan<P>) -> Loop<P> {
+    /// A loop whose node holds what its files do, if it has some.
+    ///
+    /// # Errors
+    /// These cannot be used.
+    pub fn new(plan: LoopPlan<P>) -> Result<Loop<P>, Error> {
         let inbox = &plan.inboxes[plan.at];
         inbox.signal.adopt();
         let executor = Executor::new(inbox.signal.clone());
         let id = NodeId(plan.at as u32);
-        let node = Node::new(id, 1, plan.catalog, plan.settings, &plan.switches);
+        let starts = plan.storage.as_ref().map_or(1, LoopStorage::starts);
+        let node = Node::new(id, starts, plan.catalog, plan.settings, &plan.switches);
         let (history, recorder) = (plan.recorder.is_some(), plan.recorder.map(Box::new));
         let effects = Effects::new(Environment { recorder, ..Environment::default() });
-        let inner = LoopState::new(node, effects, plan.inboxes.len());
-        let LoopPlan { database, clock, origin, .. } = plan;
-        let signal = inbox.signal.clone();
-        Loop {
-            state: Rc::new(EmbeddedEngine::new(database, inner, signal, clock, origin, history)),
+        let mut machine = Machine::new(node, effects);
+        let mut log = None;
+        if let Some(storage) = plan.storage {
+            if storage.answers_at_once() {
+                machine.answer_at_once();
+            }
+            log = Some(storage.open(&mut machine, &inbox.signal)?);
+        }
+        let inner = LoopState::new(machine, log, plan.inboxes.len());
+        let LoopPlan { database, clock, origin, began, .. } = plan;
+        let (signal, time) = (inbox.signal.clone(), (clock, origin, began));
+        Ok(Loop {
+            state: Rc::new(EmbeddedEngine::new(database, inner, signal, time, history)),
             executor,
             links: plan.links,
             delayed: DelayedMessages::new(&plan.delays),
@@ -91,7 +111,12 @@ impl<P: Protocol> Loop<P> {
             close_within: Nanos(plan.close_within.as_nanos() as u64),
             history,
             spin: Nanos(plan.spin.as_nanos() as u64),
-        }
+        })
+    }
+
+    /// The largest timestamp that its node is known to have issued in an earlier incarnation.
+    pub fn issued(&self) -> Timestamp {
+        self.state.inner.borrow().machine.node.issued()
     }
 
     /// Runs until the database is closed.
@@ -100,6 +125,9 @@ impl<P: Protocol> Loop<P> {
         let entered = client::enter(engine);
         {
             let inner = &mut *self.state.inner.borrow_mut();
+            if inner.has_log() {
+                inner.machine.effects.now = self.state.read_clock();
+            }
             inner.machine.node.start(&mut inner.machine.effects);
             inner.perform();
         }
@@ -122,8 +150,24 @@ impl<P: Protocol> Loop<P> {
         }
         self.drop_tasks();
         let report = self.report();
+        self.close_log();
         drop(entered);
         report
+    }
+
+    /// Makes stable what was logged, if files have not failed before.
+    fn close_log(&mut self) {
+        let closed = match self.closing.failure() {
+            None => self.state.inner.borrow_mut().close_log(),
+            Some(_) => Ok(()),
+        };
+        closed.unwrap_or_else(|failure| self.fail(failure));
+    }
+
+    /// The log has failed: what waits for it is told to nobody, and all loops end.
+    fn fail(&self, failure: LogFailure) {
+        self.closing.fail(failure.to_string());
+        self.inboxes.iter().for_each(|inbox| inbox.signal.wake());
     }
 
     /// Goes on to the next stage of closing, if it is time; `busy`: the turn found something to do.
@@ -155,7 +199,9 @@ impl<P: Protocol> Loop<P> {
     fn undone(&self, busy: bool) -> Undone {
         let LoopState { machine, outside, .. } = &*self.state.inner.borrow();
         let (unfinished, in_doubt) = machine.node.unfinished();
-        let waits = machine.has_left_over() || outside.out.iter().any(|out| !out.is_empty());
+        let waits = machine.has_left_over()
+            || machine.waits_for().is_some()
+            || outside.out.iter().any(|out| !out.is_empty());
         let busy = busy || waits || self.executor.has_ready() || self.has_messages();
         let busy = busy || !self.delayed.is_empty();
         Undone { unfinished, in_doubt, busy }
@@ -166,9 +212,11 @@ impl<P: Protocol> Loop<P> {
     }
 
     /// How long to look around for work before sleeping: longer where another loop is about to
-    /// answer, because being woken costs more than most answers take.
+    /// answer, because being woken costs more than most answers take. A disk takes longer.
     fn patience(&self) -> Nanos {
-        let expects = self.state.inner.borrow().outside.operations.expects_answers();
+        let inner = self.state.inner.borrow();
+        let expects = inner.outside.operations.expects_answers();
+        let expects = expects && inner.machine.waits_for().is_none();
         if expects { Nanos(self.spin.0 * PATIENCE) } else { self.spin }
     }
 
@@ -178,7 +226,7 @@ impl<P: Protocol> Loop<P> {
         let now = self.state.read_clock();
         let mut busy = self.take_messages(now);
         busy |= self.state.inner.borrow_mut().ring_alarms();
-        if self.backlog() < BACKLOG_MAX {
+        if self.backlog() < BACKLOG_MAX && !self.state.inner.borrow().is_congested() {
             busy |= self.take_jobs();
             busy |= self.executor.poll_ready();
             for task in self.state.spawned.take() {
@@ -188,14 +236,24 @@ impl<P: Protocol> Loop<P> {
         let state = self.state.clone();
         // What the node said before it broke may be half of what it had to say.
         assert!(!state.inner.borrow().broken.get(), "the node of loop {} panicked", self.at);
-        busy |= self.publish(&mut state.inner.borrow_mut());
-        busy | self.go_on(now)
+        let inner = &mut *state.inner.borrow_mut();
+        if inner.has_log() {
+            busy |= self.settle(inner);
+        }
+        busy |= self.publish(inner);
+        busy | self.go_on(inner, now)
+    }
+
+    /// Settles with the log what was done in this tick; whether anything was let go that waited.
+    fn settle(&self, inner: &mut LoopState<P>) -> bool {
+        inner.settle().unwrap_or_else(|failure| {
+            self.fail(failure);
+            false
+        })
     }
 
     /// Does what is left over, until somebody has said something or it has taken long.
-    fn go_on(&mut self, began: Nanos) -> bool {
-        let state = self.state.clone();
-        let inner = &mut *state.inner.borrow_mut();
+    fn go_on(&mut self, inner: &mut LoopState<P>, began: Nanos) -> bool {
         let mut any = false;
         while inner.go_on() {
             any = true;
@@ -285,7 +343,7 @@ impl<P: Protocol> Loop<P> {
         if cfg!(debug_assertions) {
             self.delayed.assert_invariants();
         }
-        let next = self.state.inner.borrow().next().into_iter().chain(self.delayed.next()).min();
+        let next = self.state.inner.borrow().next(now).into_iter().chain(self.delayed.next()).min();
         let at_most = next.map(|at| Duration::from_nanos((at - now).0));
         let (inbox, links, executor) = (&self.inboxes[self.at], &self.links, &self.executor);
         let (closing, backlog) = (&self.closing, self.backlog() > 0);

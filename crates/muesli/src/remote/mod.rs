@@ -348,8 +348,8 @@ impl LoopDriver for Remote {
         })
     }
 
-    fn lost_lease(&self) -> Option<String> {
-        self.0.lost_lease()
+    fn failure(&self) -> Option<Error> {
+        self.0.lost_lease().map(Error::Lease)
     }
 
     fn messages(&self) -> u64 {

@@ -9,6 +9,7 @@ mod cluster;
 mod delayed;
 mod delayed_procedures;
 mod delayed_sizes;
+mod durable;
 mod endings;
 mod faulty_parts;
 mod large;

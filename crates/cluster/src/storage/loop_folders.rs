@@ -1,0 +1,349 @@
+//! The folders of the loops of one process, and those of an embedded database.
+//!
+//! A process with one loop has its files in its folder itself; with several, each loop has a folder
+//! `loop-N` in it. An embedded database keeps the same files as a server does, as node N of a
+//! cluster of its own, so that either can open what the other has left. What the database is to be
+//! is compared with what is there before anything is changed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use muesli_core::catalog::{Index, Partitioning, SpaceOptions};
+use muesli_core::{Catalog, NodeId, RecoverableMachine};
+use muesli_log::disk::directory::create_synced;
+use muesli_log::format::frame::PAYLOAD_MAX;
+
+use crate::spaces::map::{Beside, Deal, Map};
+use crate::spaces::parts::SpaceParts;
+use crate::storage::folder::{Folder, FolderError, FolderOwner, StoredIdentity};
+use crate::storage::node_log::NodeLog;
+use crate::storage::write_ahead::LogFiles;
+use crate::wire::ids::{ClusterId, DataId};
+use crate::wire::protocol_name::spoken;
+
+/// The longest record that a log takes: what limits allow must fit.
+pub const RECORD_BYTES_MAX: usize = PAYLOAD_MAX;
+
+/// The port of the first loop, where a server that is not told otherwise listens: what stands on
+/// the map until one says where it does.
+const FIRST_PORT: u32 = 7400;
+
+/// The folder of one of the loops of a process.
+pub(crate) fn folder_of_loop(path: &Path, number: usize, loops: usize) -> PathBuf {
+    if loops > 1 { path.join(format!("loop-{number}")) } else { path.to_owned() }
+}
+
+/// How many loops wrote what is in a folder; `None`: nobody wrote anything.
+fn loops_of(path: &Path) -> Option<usize> {
+    if path.join("identity").exists() {
+        return Some(1);
+    }
+    let folder = |number: usize| path.join(format!("loop-{number}"));
+    let there = (0..).take_while(|&number| folder(number).exists()).count();
+    (0..there).any(|number| folder(number).join("identity").exists()).then_some(there)
+}
+
+/// Looks whether the data in a folder are those of so many loops, or none, and makes the folders
+/// of all loops before the first of them has data.
+///
+/// # Errors
+/// They are those of another number of loops, where its data would not be found.
+pub(crate) fn make_loop_folders(path: &Path, loops: usize) -> Result<(), FolderError> {
+    if let Some(before) = loops_of(path).filter(|&before| before != loops) {
+        return Err(FolderError::Loops { path: path.display().to_string(), before, loops });
+    }
+    for number in (0..loops).filter(|_| loops > 1) {
+        let folder = folder_of_loop(path, number, loops);
+        create_synced(&folder)
+            .map_err(|error| FolderError::Io { path: folder.display().to_string(), error })?;
+    }
+    Ok(())
+}
+
+/// What an embedded database is to be, and where its files are.
+#[derive(Clone, Debug)]
+pub struct EmbeddedPlan<'a> {
+    /// Its folder.
+    pub path: &'a Path,
+    /// Its protocol, by name.
+    pub protocol: &'a str,
+    /// Its loops, all of them, and how repositories are dealt to those that hold some.
+    pub deal: Deal,
+    /// What its loops are beside.
+    pub beside: Beside<'a>,
+    /// The spaces that are to be there.
+    pub spaces: &'a [(String, SpaceOptions)],
+    /// How the logs are kept.
+    pub sizes: LogSizes,
+}
+
+/// How large the files of a log become.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSizes {
+    /// A file of a log that has grown to so many bytes is followed by another one.
+    pub segment_bytes: u64,
+    /// When a log has grown by so many bytes of records, a checkpoint begins; 0: never.
+    pub checkpoint_bytes: u64,
+    /// With more bytes than this waiting for the disk, no new work is taken.
+    pub backlog_bytes: usize,
+    /// A file that says how the disk is to misbehave, for tests; see [`crate::storage::trouble`].
+    pub trouble: Option<PathBuf>,
+}
+
+/// The folders of an embedded database, locked for as long as this is there.
+#[derive(Debug)]
+pub struct EmbeddedFiles {
+    /// By loop.
+    folders: Vec<Folder>,
+    map: Map,
+}
+
+/// What a loop of an embedded database begins with, on its thread.
+#[derive(Debug)]
+pub struct LoopFiles {
+    folder: Folder,
+    identity: StoredIdentity,
+    sizes: LogSizes,
+}
+
+impl EmbeddedFiles {
+    /// Takes the folders of a database, makes what is missing in them, and notes another start.
+    ///
+    /// # Errors
+    /// Another process uses them, or they hold something else than what is to be opened; then
+    /// nothing was changed. Or the system refused.
+    pub fn open(plan: &EmbeddedPlan<'_>) -> Result<(EmbeddedFiles, Vec<LoopFiles>), FolderError> {
+        let (path, loops) = (plan.path, plan.deal.loops);
+        let port = |number: u32| format!("127.0.0.1:{}", FIRST_PORT + number);
+        let nodes = (0..loops as u32).map(|number| (NodeId(number), port(number)));
+        let planned = Map::deal_beside(nodes.collect(), plan.deal, plan.beside.clone())?;
+        make_loop_folders(path, loops)?;
+        let folders = (0..loops).map(|number| Folder::open(&folder_of_loop(path, number, loops)));
+        let folders = folders.collect::<Result<Vec<_>, _>>()?;
+        let (owners, before) = owners(&folders, plan.protocol)?;
+        let kept = folders.iter().map(Folder::map).collect::<Result<Vec<_>, _>>()?;
+        if kept[0].is_some()
+            && let Some(lost) = before.iter().position(Option::is_none)
+        {
+            let path = folders[lost].path.join("identity").display().to_string();
+            let why = "it is not there, and another loop's is".to_owned();
+            return Err(FolderError::Damaged { path, why });
+        }
+        let map = as_planned(path, kept, planned)?;
+        let map = with_spaces(path, map, plan.spaces)?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut files = Vec::with_capacity(loops);
+        // The first loop's are written last: where they are there, so are all.
+        for ((folder, owner), before) in folders.iter().zip(owners).zip(before).rev() {
+            let identity = folder.begin(before, owner, false, since.as_millis() as u64)?;
+            folder.keep_map(&map)?;
+            let (folder, sizes) = (folder.clone(), plan.sizes.clone());
+            files.push(LoopFiles { folder, identity, sizes });
+        }
+        files.reverse();
+        Ok((EmbeddedFiles { folders, map }, files))
+    }
+
+    /// The spaces, and where repositories live.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.map.catalog
+    }
+
+    /// Keeps one more space, on the disk when this returns: a record of it means nothing without.
+    ///
+    /// # Errors
+    /// There cannot be such a space, or the files cannot be written. Where some were, the space is
+    /// there at the next start.
+    pub fn keep_space(&mut self, name: &str, options: &SpaceOptions) -> Result<(), FolderError> {
+        let map = self.map.with_space(&SpaceParts::of(name, options))?;
+        if map == self.map {
+            return Ok(());
+        }
+        self.folders.iter().try_for_each(|folder| folder.keep_map(&map))?;
+        self.map = map;
+        Ok(())
+    }
+}
+
+/// Whose the folders are to be, and who they are of, as far as there is anything in them.
+fn owners(
+    folders: &[Folder],
+    protocol: &str,
+) -> Result<(Vec<FolderOwner>, Vec<Option<StoredIdentity>>), FolderError> {
+    let anybody = folders.iter().map(Folder::identity_of_anybody);
+    let anybody = anybody.collect::<Result<Vec<_>, _>>()?;
+    // A server's data are taken as those of its cluster; what is new is of the one that is usual.
+    let cluster = anybody.iter().flatten().map(|identity| identity.owner.cluster).next();
+    let cluster = cluster.unwrap_or(ClusterId(1));
+    let owner = |node| FolderOwner { cluster, node, protocol: spoken(protocol, 1) };
+    let owners: Vec<_> = (0..folders.len() as u32).map(|node| owner(NodeId(node))).collect();
+    let before = folders.iter().zip(&owners).map(|(folder, owner)| folder.identity(owner));
+    let before = before.collect::<Result<Vec<_>, _>>()?;
+    Ok((owners, before))
+}
+
+/// The newest map that was kept, if it is as planned, or the planned one.
+fn as_planned(path: &Path, kept: Vec<Option<Map>>, planned: Map) -> Result<Map, FolderError> {
+    let newer = |one: Map, other: Map| one.newest(&other).unwrap_or(one);
+    let Some(kept) = kept.into_iter().flatten().reduce(newer) else { return Ok(planned) };
+    if kept.moved_to(&planned).is_none() {
+        let (path, differences) = (path.display().to_string(), kept.differences(&planned));
+        return Err(FolderError::Differs { path, differences });
+    }
+    Ok(kept)
+}
+
+/// The map with these spaces.
+fn with_spaces(
+    path: &Path,
+    mut map: Map,
+    spaces: &[(String, SpaceOptions)],
+) -> Result<Map, FolderError> {
+    for (name, options) in spaces {
+        if let Some(id) = map.catalog.space_named(name)
+            && let Some(before) = map.catalog.spaces().get(usize::from(id.0))
+            && before.options != *options
+        {
+            let (was, is) = (described(&before.options), described(options));
+            let differences = vec![format!("the space `{name}` was {was} and is {is}")];
+            return Err(FolderError::Differs { path: path.display().to_string(), differences });
+        }
+        map = map.with_space(&SpaceParts::of(name, options))?;
+    }
+    Ok(map)
+}
+
+fn described(options: &SpaceOptions) -> String {
+    let index = match options.index {
+        Index::Hash => "found by hash",
+        Index::Ordered => "in order",
+    };
+    match &options.partitioning {
+        Partitioning::Hash => format!("{index}, dealt by hash"),
+        Partitioning::Range(splits) => format!("{index}, dealt by ranges with splits {splits:?}"),
+    }
+}
+
+impl LoopFiles {
+    /// How often the loop was started, this time included.
+    pub fn starts(&self) -> u32 {
+        self.identity.starts
+    }
+
+    /// As [`Settings::lost_disk`](muesli_core::Settings::lost_disk) has it.
+    pub fn lost_disk(&self) -> Option<u64> {
+        DataId(self.identity.data_id).replaces_lost()
+    }
+
+    /// Opens the log and takes what it holds to the machine, whose node has not started; what that
+    /// was is reported as notices. The log's thread calls `wake` after every sync, and when the log
+    /// fails.
+    ///
+    /// # Errors
+    /// It cannot be read, or makes no sense.
+    pub fn open_log(
+        &self,
+        machine: &mut dyn RecoverableMachine,
+        notice: fn(&str),
+        wake: impl Fn() + Send + 'static,
+    ) -> Result<NodeLog, FolderError> {
+        let LogSizes { segment_bytes, checkpoint_bytes, backlog_bytes, .. } = self.sizes;
+        let owner = self.identity.data_id;
+        let options = muesli_log::Options {
+            owner,
+            segment_bytes,
+            backlog_bytes,
+            ..muesli_log::Options::default()
+        };
+        let files = LogFiles { options, checkpoint_bytes, trouble: self.sizes.trouble.clone() };
+        let log = self.folder.open_log(files, machine, notice, wake)?;
+        Ok(NodeLog::new(Box::new(log)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: LogSizes = LogSizes {
+        segment_bytes: 1 << 20,
+        checkpoint_bytes: 0,
+        backlog_bytes: 1 << 20,
+        trouble: None,
+    };
+
+    fn plan(path: &Path, loops: usize) -> EmbeddedPlan<'_> {
+        let deal = Deal { repositories: 2, loops, ..Deal::default() };
+        let (beside, spaces) = (Beside::default(), &[][..]);
+        EmbeddedPlan { path, protocol: "score", deal, beside, spaces, sizes: SIZES }
+    }
+
+    fn refused(plan: &EmbeddedPlan<'_>) -> String {
+        EmbeddedFiles::open(plan).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_folder_keeps_its_number_of_loops() {
+        for loops in [1, 2] {
+            let dir = tempfile::tempdir().unwrap();
+            drop(EmbeddedFiles::open(&plan(dir.path(), loops)).unwrap());
+            assert!(make_loop_folders(dir.path(), loops).is_ok());
+            let error = refused(&plan(dir.path(), 3 - loops));
+            assert!(error.contains(&format!("those of {loops} loops, not of")), "{error}");
+            let (_, files) = EmbeddedFiles::open(&plan(dir.path(), loops)).unwrap();
+            assert!(files.iter().all(|files| files.starts() == 2));
+        }
+    }
+
+    /// A process may end after it has made some of the folders, and before any has data.
+    #[test]
+    fn folders_without_data_are_of_no_number_of_loops() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("loop-0")).unwrap();
+        assert!(EmbeddedFiles::open(&plan(dir.path(), 2)).is_ok());
+        let kept = dir.path().join("loop-1");
+        std::fs::remove_file(kept.join("identity")).unwrap();
+        let error = refused(&plan(dir.path(), 2));
+        assert!(error.contains("loop-1/identity is damaged: it is not there"), "{error}");
+    }
+
+    #[test]
+    fn what_is_opened_as_something_else_is_refused_and_both_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let spaces = [("a".to_owned(), SpaceOptions::default())];
+        let first = EmbeddedPlan { spaces: &spaces, ..plan(dir.path(), 1) };
+        let (files, _) = EmbeddedFiles::open(&first).unwrap();
+        let in_use = refused(&first);
+        assert!(in_use.contains("is in use: another process holds"), "{in_use}");
+        drop(files);
+        let deal = Deal { repositories: 3, ..first.deal };
+        let error = refused(&EmbeddedPlan { deal, ..first.clone() });
+        assert!(error.contains("`repositories` was 2 and is 3; nothing was changed"), "{error}");
+        let error = refused(&EmbeddedPlan { protocol: "gmu", ..first.clone() });
+        assert!(error.contains("protocol `score`, not of `gmu`"), "{error}");
+        let by_hash = SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
+        let error = refused(&EmbeddedPlan { spaces: &[("a".to_owned(), by_hash)], ..first });
+        assert!(
+            error.contains("the space `a` was in order, dealt by hash and is found"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn spaces_are_there_again_in_their_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut files, _) = EmbeddedFiles::open(&plan(dir.path(), 2)).unwrap();
+        for name in ["b", "a"] {
+            files.keep_space(name, &SpaceOptions::default()).unwrap();
+        }
+        let catalog = files.catalog().clone();
+        drop(files);
+        let spaces = [("c".to_owned(), SpaceOptions::default())];
+        let plan = EmbeddedPlan { spaces: &spaces, ..plan(dir.path(), 2) };
+        let (files, _) = EmbeddedFiles::open(&plan).unwrap();
+        let names: Vec<_> = files.catalog().spaces().iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(names, ["b", "a", "c"]);
+        assert_eq!(files.catalog().space_named("a"), catalog.space_named("a"));
+    }
+}
