@@ -85,7 +85,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "a client or a server | 65,536 at a loop |",
     ),
     (
-        "cluster/src/node/checkpoint.rs",
+        "cluster/src/storage/node_log.rs",
         "PIECE_BYTES: usize = 32 << 10;",
         "| piece of a checkpoint | 32 KiB,",
     ),

@@ -17,7 +17,7 @@ fn what_a_failed_disk_has_not_taken_is_told_to_nobody() {
         assert_eq!(add(&db, 1, 10), Err(failed.clone()), "it is closed");
         let space = db.create_space("more", SpaceOptions::default());
         assert_eq!(space.map(drop), Err(failed));
-        drop(db);
+        db.close();
         std::fs::remove_file(&trouble).unwrap();
         let db = Db::open(options).unwrap();
         let found = read_all(&db)[1];
