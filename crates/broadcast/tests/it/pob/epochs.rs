@@ -57,25 +57,30 @@ fn answers_of_earlier_epochs_do_not_count() {
 }
 
 /// Members 1 and 2 have promised not to take anything of the first epoch, in which the command
-/// could still be accepted at 1.
+/// could still be accepted at 1; member 2 may have crashed since.
+pub(super) fn accepted_in_an_earlier_epoch(switches: &Switches, crashes: bool) -> Script<Pob> {
+    let mut group = Script::<Pob>::new(3, switches);
+    let id = group.propose(0, &[1]);
+    group.deliver(0, 1, id);
+    group.deliver(1, 0, id);
+    group.recover(1, id);
+    group.deliver(1, 2, id);
+    group.deliver(2, 1, id); // It is to be at 2.
+    if crashes {
+        group.restart(2);
+    }
+    for _ in 0..2 {
+        group.deliver(0, 2, id);
+        group.deliver(2, 0, id);
+    }
+    group.lose_all(0, 2, id);
+    group.exchange(1, 2, id);
+    group
+}
+
 #[test]
 fn what_is_said_in_an_epoch_that_is_over_is_refused() {
-    let run = |switches: &Switches| {
-        let mut group = Script::<Pob>::new(3, switches);
-        let id = group.propose(0, &[1]);
-        group.deliver(0, 1, id);
-        group.deliver(1, 0, id);
-        group.recover(1, id);
-        group.deliver(1, 2, id);
-        group.deliver(2, 1, id); // It is to be at 2.
-        for _ in 0..2 {
-            group.deliver(0, 2, id);
-            group.deliver(2, 0, id);
-        }
-        group.lose_all(0, 2, id);
-        group.exchange(1, 2, id);
-        group
-    };
+    let run = |switches: &Switches| accepted_in_an_earlier_epoch(switches, false);
     assert_needed(&Switches::default(), PobSwitch::RefusesEarlier, TWO_POSITIONS, run);
 }
 

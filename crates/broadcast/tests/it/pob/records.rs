@@ -2,29 +2,14 @@
 
 use muesli_broadcast::pob::{Pob, PobSwitch, Switches};
 
+use super::epochs::accepted_in_an_earlier_epoch;
 use super::{TWO_ORDERS, TWO_POSITIONS, assert_needed};
 use crate::script::Script;
 
 /// Member 2 has answered in a later epoch, crashes, and is asked to accept in the first one.
 #[test]
 fn an_epoch_is_written_down_before_it_is_answered() {
-    let run = |switches: &Switches| {
-        let mut group = Script::<Pob>::new(3, switches);
-        let id = group.propose(0, &[1]);
-        group.deliver(0, 1, id);
-        group.deliver(1, 0, id);
-        group.recover(1, id);
-        group.deliver(1, 2, id);
-        group.deliver(2, 1, id); // It is to be at 2.
-        group.restart(2);
-        for _ in 0..2 {
-            group.deliver(0, 2, id);
-            group.deliver(2, 0, id);
-        }
-        group.lose_all(0, 2, id);
-        group.exchange(1, 2, id);
-        group
-    };
+    let run = |switches: &Switches| accepted_in_an_earlier_epoch(switches, true);
     assert_needed(&Switches::default(), PobSwitch::WritesEpochs, TWO_POSITIONS, run);
 }
 
