@@ -278,7 +278,7 @@ impl LogShared {
             }
             batch.absorb(&mut state.pending);
             marked &= batch.is_empty();
-            state.writing = batch.bytes();
+            state.writing = batch.waiting();
             let truncate = state.truncate.take();
             let (before, syncs) = (state.stable, state.asked > state.stable);
             drop(state);
@@ -319,7 +319,7 @@ impl LogState {
     }
 
     fn backlog(&self) -> usize {
-        self.pending.bytes() + self.writing
+        self.pending.waiting() + self.writing
     }
 
     fn check(&self) -> Result<(), LogError> {

@@ -97,6 +97,11 @@ impl Batch {
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
+
+    /// Bytes that records keep waiting: none where there are none, though a mark has some.
+    pub fn waiting(&self) -> usize {
+        if self.is_empty() { 0 } else { self.bytes() }
+    }
 }
 
 #[cfg(test)]

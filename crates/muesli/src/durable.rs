@@ -39,7 +39,8 @@ pub struct Durable {
     pub path: PathBuf,
     /// When commits are on the disk.
     pub sync: SyncPolicy,
-    /// A file of a log that has grown to so many bytes is followed by another one.
+    /// A file of a log that has grown to so many bytes is followed by another one; 65536 (64 KiB)
+    /// to 4294967296 (4 GiB).
     pub segment_bytes: u64,
     /// When a log has grown by so many bytes of records, a checkpoint begins, and what it covers is
     /// removed from the log; 0: never.
@@ -86,10 +87,10 @@ pub enum SyncPolicy {
     /// system, loses what was committed in that time and during the sync after it. A process that
     /// is killed loses what was committed in the last milliseconds.
     Every(Duration),
-    /// A commit is answered at once, and the system is left to write it: the log is synced only by
-    /// transactions over several repositories, by checkpoints, and when the database is closed. A
-    /// loss of power loses what was committed since then. A process that is killed loses what was
-    /// committed in the last milliseconds.
+    /// A commit is answered at once, and the system is left to write it: the log is synced only
+    /// where something is said to another repository, by checkpoints, as a file is full, and when
+    /// the database is closed. A loss of power loses what was committed since then. A process that
+    /// is killed loses what was committed in the last milliseconds.
     Never,
 }
 

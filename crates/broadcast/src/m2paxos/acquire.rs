@@ -93,10 +93,13 @@ impl M2Paxos {
         let known = wanted.iter().map(|it| {
             let log = self.objects.get(it.object).expect("it was promised");
             let mut known = log.from(it.object, it.from, it.epoch);
-            known.votes.retain(|vote| shows_all || vote.slot == it.from);
-            known
-                .decided
-                .retain(|decided| shows_decisions && (shows_all || decided.slot == it.from));
+            if !shows_all {
+                known.votes.retain(|vote| vote.slot == it.from);
+                known.decided.retain(|decided| decided.slot == it.from);
+            }
+            if !shows_decisions {
+                known.decided.clear();
+            }
             known
         });
         known.collect()

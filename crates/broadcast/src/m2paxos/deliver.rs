@@ -67,13 +67,13 @@ impl M2Paxos {
             if component.len() > 1 && !cycles {
                 return; // As printed: each waits for the other.
             }
+            if self.keeps(M2PaxosSwitch::OrdersCycles) {
+                component.into_iter().for_each(|id| self.deliver(id, out));
+                continue;
+            }
             let mut component: Vec<CommandId> = component.into_iter().collect();
-            if !self.keeps(M2PaxosSwitch::OrdersCycles) {
-                component.sort_by_key(|id| id.leader != self.me);
-            }
-            for id in component {
-                self.deliver(id, out);
-            }
+            component.sort_by_key(|id| id.leader != self.me);
+            component.into_iter().for_each(|id| self.deliver(id, out));
         }
     }
 

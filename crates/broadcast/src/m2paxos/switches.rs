@@ -5,7 +5,9 @@ use muesli_core::sabotage::{Broken, Sabotage, breakable};
 use crate::command::MemberId;
 
 breakable! {
-    /// What M²Paxos keeps to. The paper prints other ones in most of these places.
+    /// What M²Paxos keeps to. The paper prints other rules in some of these places, the same ones
+    /// in others, and says nothing in the rest: the table in `docs/inside/broadcast.md` tells
+    /// which.
     enum M2PaxosSwitch {
         /// An owner says one thing for a place in an epoch.
         OneValue = "one_value",

@@ -29,8 +29,9 @@
 //! argument above needs, whether or not the position had been decided.
 //!
 //! # Where it departs from the paper
-//! As printed several steps are wrong, and each rule of [`PobSwitch`] stands for one: without it
-//! explorations of small groups find two orders, or a command that is never delivered. Besides:
+//! As printed several steps are wrong, and others are left open. Each rule of [`PobSwitch`] is one
+//! step; the table in `docs/inside/broadcast.md` says what the paper has there, and what is found
+//! without it. Besides:
 //! answers are counted by member; positions may be the same, and then names decide; members that do
 //! not have the command's content agree that it is to be nothing; what is lost is said again; what
 //! was missed is asked for; commands are forgotten that every member has said it has delivered.

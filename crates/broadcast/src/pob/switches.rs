@@ -5,7 +5,9 @@ use muesli_core::sabotage::{Broken, Sabotage, breakable};
 use crate::quorums::Quorums;
 
 breakable! {
-    /// What Partial Order Broadcast keeps to. The paper prints other ones in most of these places.
+    /// What Partial Order Broadcast keeps to. The paper prints other rules in some of these places,
+    /// the same ones in others, and says nothing in the rest: the table in
+    /// `docs/inside/broadcast.md` tells which.
     enum PobSwitch {
         /// A member stores, and says, in which epoch it accepted a position. As printed it says
         /// the epoch that it is asked in.
@@ -138,7 +140,7 @@ impl Switches {
 
     /// How many members must answer.
     pub(super) fn quorums(&self, members: usize) -> Quorums {
-        let quorums = match (self.keeps(PobSwitch::FastQuorums), self.fast_majority) {
+        let quorums = match (self.keeps(PobSwitch::FastQuorums), self.fast && self.fast_majority) {
             (true, false) => Quorums::of(members),
             (true, true) => Quorums::of_fast_majorities(members),
             (false, _) => Quorums::printed(members),

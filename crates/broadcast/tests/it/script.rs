@@ -227,6 +227,11 @@ impl<B: Subject> Script<B> {
         before - self.on_their_way.len()
     }
 
+    /// Checks the invariants of all members, which hold where no rule is broken.
+    pub fn assert_invariants(&self) {
+        self.members.iter().for_each(|member| member.assert_invariants());
+    }
+
     pub fn violation(&self) -> Option<String> {
         let members: Vec<&B> = self.members.iter().collect();
         violation(&members, &self.orders, &self.commands)

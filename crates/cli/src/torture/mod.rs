@@ -366,4 +366,15 @@ mod tests {
         }
         assert!(loaded.iter().all(|round| round.ends_with(", 3 s")), "{loaded:?}");
     }
+
+    /// Where running transactions may see torn snapshots their children have no skip list.
+    #[test]
+    fn workloads_with_children_are_those_that_the_protocol_can_run() {
+        for (protocol, structure) in
+            [("score", "skiplist"), ("granola-locking", "hashtable"), ("sinfonia", "hashtable")]
+        {
+            let line = format!("muesli torture --nesting open --protocol {protocol}");
+            assert_eq!(parsed(&line).known_workloads(), ["bank", structure]);
+        }
+    }
 }

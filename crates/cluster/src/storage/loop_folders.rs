@@ -5,6 +5,7 @@
 //! cluster of its own, so that either can open what the other has left. What the database is to be
 //! is compared with what is there before anything is changed.
 
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -34,24 +35,29 @@ pub(crate) fn folder_of_loop(path: &Path, number: usize, loops: usize) -> PathBu
     if loops > 1 { path.join(format!("loop-{number}")) } else { path.to_owned() }
 }
 
-/// How many loops wrote what is in a folder; `None`: nobody wrote anything.
-fn loops_of(path: &Path) -> Option<usize> {
+/// How many loops may have written what is in a folder; `None`: nobody wrote anything. All folders
+/// are made before the first one has data, and which of them has some first is not said. So where
+/// the last ones have none, a start was cut short, or an earlier one that was to have more loops.
+fn loops_of(path: &Path) -> Option<RangeInclusive<usize>> {
     if path.join("identity").exists() {
-        return Some(1);
+        return Some(1..=1);
     }
     let folder = |number: usize| path.join(format!("loop-{number}"));
     let there = (0..).take_while(|&number| folder(number).exists()).count();
-    (0..there).any(|number| folder(number).join("identity").exists()).then_some(there)
+    let last = (0..there).rev().find(|&number| folder(number).join("identity").exists());
+    // One loop alone would have no folder of its own.
+    last.map(|number| (number + 1).max(2)..=there.max(2))
 }
 
-/// Looks whether the data in a folder are those of so many loops, or none, and makes the folders
-/// of all loops before the first of them has data.
+/// Looks whether the data in a folder may be those of so many loops, or are none, and makes the
+/// folders of all loops before the first of them has data. What was kept of the loops says the
+/// rest.
 ///
 /// # Errors
 /// They are those of another number of loops, where its data would not be found.
 pub(crate) fn make_loop_folders(path: &Path, loops: usize) -> Result<(), FolderError> {
-    if let Some(before) = loops_of(path).filter(|&before| before != loops) {
-        return Err(FolderError::Loops { path: path.display().to_string(), before, loops });
+    if let Some(before) = loops_of(path).filter(|before| !before.contains(&loops)) {
+        return Err(other_loops(path, *before.start(), loops));
     }
     for number in (0..loops).filter(|_| loops > 1) {
         let folder = folder_of_loop(path, number, loops);
@@ -59,6 +65,10 @@ pub(crate) fn make_loop_folders(path: &Path, loops: usize) -> Result<(), FolderE
             .map_err(|error| FolderError::Io { path: folder.display().to_string(), error })?;
     }
     Ok(())
+}
+
+fn other_loops(path: &Path, before: usize, loops: usize) -> FolderError {
+    FolderError::Loops { path: path.display().to_string(), before, loops }
 }
 
 /// What an embedded database is to be, and where its files are.
@@ -126,6 +136,11 @@ impl EmbeddedFiles {
         if kept[0].is_some()
             && let Some(lost) = before.iter().position(Option::is_none)
         {
+            // Here the last loop's data are the first that are written.
+            let (some, none_behind) = (lost.max(2), before[lost..].iter().all(Option::is_none));
+            if none_behind && some != loops {
+                return Err(other_loops(path, some, loops));
+            }
             let path = folders[lost].path.join("identity").display().to_string();
             let why = "it is not there, and another loop's is".to_owned();
             return Err(FolderError::Damaged { path, why });
@@ -306,6 +321,36 @@ mod tests {
         std::fs::remove_file(kept.join("identity")).unwrap();
         let error = refused(&plan(dir.path(), 2));
         assert!(error.contains("loop-1/identity is damaged: it is not there"), "{error}");
+    }
+
+    /// A process may have made folders for more loops, and ended before any had data.
+    #[test]
+    fn folders_behind_those_with_data_are_of_no_loop() {
+        let dir = tempfile::tempdir().unwrap();
+        make_loop_folders(dir.path(), 4).unwrap();
+        for _ in 0..2 {
+            drop(EmbeddedFiles::open(&plan(dir.path(), 2)).unwrap());
+            assert_eq!(make_loop_folders(dir.path(), 2).map_err(|error| error.to_string()), Ok(()));
+        }
+        let error = refused(&plan(dir.path(), 4));
+        assert!(error.contains("those of 2 loops, not of 4"), "{error}");
+    }
+
+    /// Loops of a server have data one after the other.
+    #[test]
+    fn a_start_that_was_cut_short_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let loops = |count| make_loop_folders(dir.path(), count).map_err(|it| it.to_string());
+        assert_eq!(loops(4), Ok(()));
+        for number in 0..2 {
+            let folder = folder_of_loop(dir.path(), number, 4);
+            std::fs::write(folder.join("identity"), "").unwrap();
+        }
+        assert_eq!(loops(4), Ok(()));
+        for count in [1, 5] {
+            let error = loops(count).unwrap_err();
+            assert!(error.contains(&format!("those of 2 loops, not of {count}")), "{error}");
+        }
     }
 
     #[test]

@@ -11,14 +11,17 @@ use muesli_core::{Checkpoint, Encode, LogPosition, Nanos, Readiness, Recoverable
 use muesli_log::CheckpointStream;
 use muesli_log::checkpoint::streaming::Offered;
 
-use crate::storage::log::{Log, LogFailure};
+use crate::storage::log::{Log, LogFailure, MemoryLog};
 
 /// A piece has about so many bytes: a tick does not become long by it.
 const PIECE_BYTES: usize = 32 << 10;
 /// Where a checkpoint cannot begin now, it is tried again after so long: to try may cost something.
 const AGAIN_AFTER: Nanos = Nanos::from_millis(100);
 
-/// A node's log, and the checkpoint under way.
+/// A node's log, and the checkpoint under way. Dropped, it waits until the checkpoint's thread has
+/// let go of the files, which belong to whoever locks them next.
+///
+/// Invariant: nothing is asked for beyond what the node has logged.
 pub struct NodeLog {
     log: Box<dyn Log>,
     /// Why the log cannot be relied on any more: nothing that waits for it leaves.
@@ -87,6 +90,15 @@ impl NodeLog {
         waits_for.map(|_| self.log.stable()).transpose()
     }
 
+    /// Looks whether the log goes on, where nothing waits for it.
+    ///
+    /// # Errors
+    /// As [`settle`](Self::settle).
+    pub fn look(&mut self) -> Result<(), LogFailure> {
+        self.check()?;
+        self.log.stable().map(drop)
+    }
+
     /// Begins to make stable all that was `logged`, whether or not anything waits for it.
     ///
     /// # Errors
@@ -111,6 +123,7 @@ impl NodeLog {
     }
 
     fn sync(&mut self, logged: LogPosition) -> Result<(), LogFailure> {
+        assert!(self.asked <= logged, "{:?} was asked for, of {logged:?}", self.asked);
         self.asked = logged;
         self.congested = self.log.sync()?;
         Ok(())
@@ -212,11 +225,23 @@ impl NodeLog {
     ///
     /// # Errors
     /// The log failed.
-    pub fn close(self) -> Result<(), LogFailure> {
-        if let Some(under_way) = self.checkpoint {
+    pub fn close(mut self) -> Result<(), LogFailure> {
+        self.abandon_checkpoint();
+        let log = std::mem::replace(&mut self.log, Box::new(MemoryLog::default()));
+        let closed = log.close();
+        self.check().and(closed)
+    }
+
+    fn abandon_checkpoint(&mut self) {
+        if let Some(under_way) = self.checkpoint.take() {
             under_way.stream.abandon();
         }
-        self.log.close()
+    }
+}
+
+impl Drop for NodeLog {
+    fn drop(&mut self) {
+        self.abandon_checkpoint();
     }
 }
 

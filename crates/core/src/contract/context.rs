@@ -79,6 +79,19 @@ impl<P: Protocol> Context<'_, P> {
         self.send(Address::repository(self.catalog.home(repository), repository), message);
     }
 
+    /// As [`send_to_repository`](Self::send_to_repository), once the log is stable up to `after` as
+    /// well.
+    pub fn send_to_repository_after(
+        &mut self,
+        repository: RepositoryId,
+        message: P::Message,
+        after: LogPosition,
+    ) {
+        let to = Address::repository(self.catalog.home(repository), repository);
+        let (envelope, after) = (Envelope { from: self.me, to, message }, self.gate().max(after));
+        self.effects.list.push(Effect::Send { envelope, after });
+    }
+
     /// Answers a client's operation.
     pub fn complete(&mut self, op: OpId, result: Result<Answer, Failure>) {
         let after = self.gate();

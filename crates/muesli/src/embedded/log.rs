@@ -6,6 +6,7 @@
 //! all transactions of a tick, and those that came during the sync before it. Where commits do not
 //! wait for the disk ([`SyncPolicy`]) that holds for what roles say to each other alone.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use muesli_cluster::spaces::map::{Beside, Deal};
@@ -22,6 +23,8 @@ use crate::error::Error;
 use crate::options::Options;
 use crate::time::nanos;
 
+/// How large a file of a log may become before another one follows.
+const SEGMENT_BYTES: RangeInclusive<u64> = 1 << 16..=1 << 32;
 /// What nothing waits for is synced after so long, where commits wait for the disk.
 const SYNCED_WITHIN: Nanos = Nanos::from_millis(20);
 /// What does not wait for the disk is written after so long.
@@ -48,6 +51,17 @@ pub(super) fn open_files(
     let Some(durable) = &options.durable else { return Ok(None) };
     let too_long = options.limits.check_fits("the longest record of a log", RECORD_BYTES_MAX);
     too_long.map_err(Error::Options)?;
+    if !SEGMENT_BYTES.contains(&durable.segment_bytes) {
+        let (given, least, most) =
+            (durable.segment_bytes, SEGMENT_BYTES.start(), SEGMENT_BYTES.end());
+        let error = format!("`segment_bytes` is {given}; allowed are {least} to {most}");
+        return Err(Error::Options(error));
+    }
+    // What cannot be together is no matter of what is there.
+    let with_space = |catalog: Catalog, (name, space): &(String, SpaceOptions)| {
+        catalog.with_space(name, space.clone())
+    };
+    options.spaces.iter().try_fold(catalog.clone(), with_space)?;
     let Durable { sync, notice, .. } = *durable;
     let deal = Deal {
         repositories: options.repositories,
@@ -118,6 +132,8 @@ impl LoopStorage {
 }
 
 /// The log of a loop.
+///
+/// Invariant: nothing was written beyond what was logged.
 pub(super) struct LoopLog {
     log: NodeLog,
     /// Locked until the loop has ended.
@@ -162,7 +178,11 @@ impl LoopLog {
         logged: LogPosition,
         now: Nanos,
     ) -> Result<Option<LogPosition>, LogFailure> {
+        assert!(self.written <= logged, "{:?} was written, of {logged:?}", self.written);
         let stable = self.log.settle(waits_for, logged)?;
+        if self.writes_after.is_some() {
+            self.log.look()?; // Nobody waits who would be told.
+        }
         if self.log.asked() >= logged {
             (self.sync_at, self.write_at) = (None, None);
             return Ok(stable);

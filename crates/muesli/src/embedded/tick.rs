@@ -155,12 +155,9 @@ impl<P: Protocol> Loop<P> {
         report
     }
 
-    /// Makes stable what was logged, if files have not failed before.
+    /// Makes stable what was logged, also where another loop's log has failed.
     fn close_log(&mut self) {
-        let closed = match self.closing.failure() {
-            None => self.state.inner.borrow_mut().close_log(),
-            Some(_) => Ok(()),
-        };
+        let closed = self.state.inner.borrow_mut().close_log();
         closed.unwrap_or_else(|failure| self.fail(failure));
     }
 

@@ -13,12 +13,7 @@ use crate::error::Error;
 
 impl ChoiceState {
     fn begin(&mut self, models: &[NestingModel], now: Nanos) -> NestingModel {
-        let undoes = self.undoes;
-        let policy = self.policy.get_or_insert_with(|| {
-            let may_be = |it: &NestingModel| !undoes || *it != NestingModel::Flat;
-            let models: Vec<_> = models.iter().copied().filter(may_be).collect();
-            ChoicePolicy::new(&models, now)
-        });
+        let policy = self.policy.get_or_insert_with(|| ChoicePolicy::new(models, now));
         let model = policy.begin(now);
         self.note_decision();
         model

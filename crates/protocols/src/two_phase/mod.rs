@@ -122,8 +122,8 @@ impl<V: Variant> Protocol for TwoPhase<V> {
         false
     }
 
-    fn may_start_empty(_: &V::Switches) -> bool {
-        V::POLICIES.moving.may_move()
+    fn may_start_empty(switches: &V::Switches) -> bool {
+        V::POLICIES.moving.may_move() && V::moves(switches)
     }
 
     fn is_for_all(_: &Message<V>) -> bool {

@@ -11,6 +11,7 @@ fn assert_notices(switch: M2PaxosSwitch, run: impl Fn(&Switches) -> Script<M2Pax
     assert_notices_beside(&Switches::default(), switch, &run);
     let mut sound = run(&Switches::default());
     sound.deliver_all();
+    sound.assert_invariants();
     assert_eq!(sound.violation(), None, "{switch:?}");
 }
 

@@ -43,6 +43,7 @@ fn assert_needed(
     run: impl Fn(&Switches) -> Script<Pob>,
 ) -> Script<Pob> {
     let sound = run(switches);
+    sound.assert_invariants();
     assert_eq!(sound.violation(), None, "{broken:?}");
     let found = run(&switches.clone().without(broken)).violation();
     assert!(found.as_ref().is_some_and(|it| it.contains(what)), "{broken:?}: {found:?}");

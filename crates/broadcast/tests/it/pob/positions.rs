@@ -80,7 +80,7 @@ fn an_answer_names_what_is_known_to_conflict() {
     }
 }
 
-/// Of five members without faults, the last one met `first` before `second`, and its answer to
+/// Of five members that live, the last one met `first` before `second`, and its answer to
 /// the proposal of `second` was not counted. Another member had `second` raised above `first`.
 #[test]
 fn who_accepts_names_what_it_knew_at_the_proposal() {

@@ -64,7 +64,9 @@ fn a_database_that_is_closed_loses_nothing_however_seldom_it_is_synced() {
     for sync in [SyncPolicy::Every(Duration::from_millis(10)), SyncPolicy::Never] {
         for loops in [1, 2] {
             let dir = tempfile::tempdir().unwrap();
-            let durable = Durable { sync, ..Durable::at(dir.path()) };
+            // Every second write is kept back until a sync.
+            let trouble = Some(dir.path().join("trouble"));
+            let durable = Durable { sync, trouble, ..Durable::at(dir.path()) };
             let options = Options { durable: Some(durable), ..options(dir.path(), "score", loops) };
             for round in 1..=3 {
                 let db = Db::open(options.clone()).unwrap();
@@ -85,7 +87,7 @@ fn files(path: &Path, beginning: &str) -> Vec<String> {
 #[test]
 fn checkpoints_are_taken_and_the_log_before_them_goes() {
     let dir = tempfile::tempdir().unwrap();
-    let (segment_bytes, checkpoint_bytes) = (16 << 10, 64 << 10);
+    let (segment_bytes, checkpoint_bytes) = (64 << 10, 256 << 10);
     for sync in [SyncPolicy::Always, SyncPolicy::Never, SyncPolicy::Always] {
         let durable = Durable { sync, segment_bytes, checkpoint_bytes, ..Durable::at(dir.path()) };
         let options = Options { durable: Some(durable), ..options(dir.path(), "score", 1) };
@@ -108,6 +110,32 @@ fn checkpoints_are_taken_and_the_log_before_them_goes() {
 }
 
 #[test]
+fn what_cannot_be_is_refused_as_an_option() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    let durable = Durable { segment_bytes: 0, ..Durable::at(&path) };
+    let none = Options { durable: Some(durable), ..options(&path, "score", 1) };
+    let hash = SpaceOptions { index: muesli::Index::Hash, ..SpaceOptions::default() };
+    let twice = options(&path, "score", 1).space("a", SpaceOptions::default()).space("a", hash);
+    for options in [none, twice] {
+        let error = Db::open(options).map(drop).unwrap_err();
+        assert!(matches!(error, Error::Options(_)), "{error}");
+    }
+    assert!(!path.exists(), "nothing was made");
+}
+
+/// As little room as there can be for what waits for the disk.
+#[test]
+fn a_database_without_a_backlog_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let durable = Durable { backlog_bytes: 0, ..Durable::at(dir.path()) };
+    let options = Options { durable: Some(durable), ..options(dir.path(), "score", 2) };
+    let db = Db::open(options).unwrap();
+    write(&db, 1);
+    assert_eq!(read_all(&db), expected(1));
+}
+
+#[test]
 fn spaces_are_there_again_and_belong_to_the_folder() {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open(options(dir.path(), "score", 2).space("b", SpaceOptions::default())).unwrap();
@@ -121,6 +149,9 @@ fn spaces_are_there_again_and_belong_to_the_folder() {
     let space = db.space("a").unwrap();
     let found = db.blocking().transact(async move |tx| tx.get(space, "key").await);
     assert_eq!(found, Ok(Some("value".into())));
+    db.close();
+    let closed = db.create_space("d", SpaceOptions::default());
+    assert_eq!(closed.map(drop), Err(Error::Closed));
 }
 
 fn refused(options: Options) -> String {

@@ -97,3 +97,64 @@ pub(super) fn judge_moves<V: Variant>(
     ensure(prepare.leaving.iter().all(can_leave), Rejection::Range)?;
     ensure(prepare.arriving.iter().all(can_arrive), Rejection::Range)
 }
+
+#[cfg(test)]
+mod tests {
+    use muesli_core::judgement::Sender;
+    use muesli_core::{Address, Catalog, NodeId, Settings};
+
+    use super::*;
+    use crate::tfa::OwnedObjects;
+    use crate::two_phase::message::moves::OwnedQuestion;
+
+    type Page = OwnedPage<OwnedObjects>;
+
+    fn key(name: &str, at: Timestamp) -> MovedKey {
+        MovedKey { space: SpaceId(0), key: name.into(), to: RepositoryId(1), at }
+    }
+
+    fn position(part: OwnedPart, slot: u64) -> OwnedPosition {
+        OwnedPosition { part, space: 0, slot }
+    }
+
+    fn page(owned: Vec<MovedKey>, next: Option<OwnedPosition>) -> Page {
+        let from = position(OwnedPart::Owned, 5);
+        let question = OwnedQuestion { number: 1, from };
+        OwnedPage { question, owned, next, newest: Timestamp::ZERO }
+    }
+
+    /// What another repository answers to one that has lost its disk.
+    fn judged(page: &Page) -> Result<(), Rejection> {
+        let nodes = [NodeId(0), NodeId(1)];
+        let catalog = Catalog::new(&nodes, 1, &nodes).unwrap();
+        let settings = Settings::default();
+        let of = |number: u16| Address::repository(NodeId(number.into()), RepositoryId(number));
+        let (me, from, sender) = (of(0), of(1), Sender::Member);
+        judge_owned(page, View { me, from, sender, catalog: &catalog, settings: &settings })
+    }
+
+    #[test]
+    fn a_page_of_owned_keys_names_each_once_at_a_version_and_goes_on() {
+        let (version, none) = (Timestamp(7), Timestamp::ZERO);
+        let keys = || vec![key("a", version), key("b", version)];
+        let nexts = [
+            (None, Ok(())),
+            (Some(position(OwnedPart::Owned, 6)), Ok(())),
+            (Some(position(OwnedPart::Pointers, 0)), Ok(())),
+            (Some(position(OwnedPart::Owned, 5)), Err(Rejection::Range)),
+            (Some(position(OwnedPart::TakenToBeThere, 0)), Err(Rejection::Range)),
+        ];
+        for (next, due) in nexts {
+            assert_eq!(judged(&page(keys(), next)), due, "{next:?}");
+        }
+        assert_eq!(judged(&page(Vec::new(), None)), Ok(()));
+        let wrong = [
+            vec![key("a", version), key("b", version), key("a", version)],
+            vec![key("a", none)],
+            vec![key("a", Timestamp::FARTHEST)],
+        ];
+        for owned in wrong {
+            assert_eq!(judged(&page(owned.clone(), None)), Err(Rejection::Range), "{owned:?}");
+        }
+    }
+}

@@ -1,14 +1,13 @@
 //! Whether messages of other processes agree with what a role knows.
 
 use muesli_core::judgement::ensure;
-use muesli_core::parts::watermark::Bound;
 use muesli_core::{Decision, Rejection, Role, Sender, Timestamp, TxnId, View};
 
 use crate::client_quota::ClientQuota;
 use crate::two_phase::coordinator::asked::PendingRequest;
 use crate::two_phase::message::{Message, Prepare, RepositoryVote, Vote, requests};
 use crate::two_phase::participant::Participant;
-use crate::two_phase::time::Time;
+use crate::two_phase::time::{Snapshot, Time};
 use crate::two_phase::{Coordinator, Variant, shown_votes};
 
 impl<V: Variant> Participant<V> {
@@ -178,19 +177,14 @@ impl<V: Variant> Coordinator<V> {
         }
     }
 
-    /// A read is served at or above what its transaction began with: others were told that it reads
-    /// nothing below.
+    /// A read is served at or above what its transaction began with, and a look at or above what it
+    /// has read: others were told that it reads nothing below.
     fn judge_served(
         &self,
         request: &PendingRequest,
         snapshot: Option<&V::Snapshot>,
     ) -> Result<(), Rejection> {
         let served = snapshot.zip(self.base_of(request));
-        let is_above = served.is_none_or(|(at, base)| {
-            let mut least = base.clone();
-            least.meet(at);
-            least == *base
-        });
-        ensure(is_above, Rejection::State)
+        ensure(served.is_none_or(|(at, base)| at.reaches(base)), Rejection::State)
     }
 }

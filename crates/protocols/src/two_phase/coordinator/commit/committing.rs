@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use muesli_core::links::patience_for;
 use muesli_core::parts::votes::Votes;
-use muesli_core::{Decision, Nanos, NodeId, OpId, RepositoryId, Txn, TxnId};
+use muesli_core::{Decision, LogPosition, Nanos, NodeId, OpId, RepositoryId, Txn, TxnId};
 
 use super::awaited::Awaited;
 use super::divide::Parts;
@@ -24,6 +24,9 @@ pub(in crate::two_phase) struct Committing<V: Variant> {
     /// Whom to tell; nobody once told.
     pub(in crate::two_phase) op: Option<OpId>,
     pub(super) prepares: Parts<Arc<Prepare<V>>>,
+    /// What it writes rests on what was read here, which is stable once the log is up to here: they
+    /// leave then.
+    pub(super) after: LogPosition,
     pub(in crate::two_phase) phase: Phase<V>,
     /// At a client: the votes, to be shown with what they decide.
     pub(super) ballots: Few<RepositoryVote<V>>,
@@ -157,6 +160,7 @@ mod tests {
             id: ID,
             op: None,
             prepares,
+            after: LogPosition(0),
             phase: Phase::Preparing(Votes::from_voters(all(asked))),
             ballots: Few::new(),
             awaited: Awaited::default(),

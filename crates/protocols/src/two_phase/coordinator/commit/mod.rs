@@ -240,6 +240,8 @@ impl<V: Variant> Coordinator<V> {
         let whole = Prepare { settled_below, strict, ..Prepare::new(id, snapshot, reader) };
         let parts = self.parts_of(txn, &whole, here, cx);
         let slot = self.slot(txn).expect("an open transaction");
+        // Where reads are validated the vote of who has shown them waits for what they rest on.
+        let after = if V::POLICIES.validation.has_reads() { LogPosition(0) } else { slot.gate };
         let asked = parts.iter().map(|(repository, part)| (*repository, part));
         let awaited = Awaited::new(slot.delays.answers, asked);
         let participants: Repositories = parts.iter().map(|(id, _)| *id).collect();
@@ -257,7 +259,7 @@ impl<V: Variant> Coordinator<V> {
             })
             .collect();
         for (repository, prepare) in &prepares {
-            cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
+            cx.send_to_repository_after(*repository, Message::Prepare(prepare.clone()), after);
         }
         if self.is_client(cx) {
             self.took_part.extend(participants.iter().copied());
@@ -268,6 +270,7 @@ impl<V: Variant> Coordinator<V> {
             id,
             op: Some(op),
             prepares,
+            after,
             phase,
             ballots: Few::new(),
             awaited,

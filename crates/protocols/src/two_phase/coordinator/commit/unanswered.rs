@@ -64,8 +64,10 @@ impl<V: Variant> Coordinator<V> {
                     let asks_all = is_late && is_client;
                     let asked = |id: &RepositoryId| asks_all || missing.contains(id);
                     commit.repeated = true;
+                    let after = commit.after;
                     for (repository, prepare) in commit.prepares.iter().filter(|it| asked(&it.0)) {
-                        cx.send_to_repository(*repository, Message::Prepare(prepare.clone()));
+                        let prepare = Message::Prepare(prepare.clone());
+                        cx.send_to_repository_after(*repository, prepare, after);
                     }
                 }
                 Phase::Deciding { decision, unacknowledged } => {

@@ -114,11 +114,14 @@ impl<V: Variant> Coordinator<V> {
         op
     }
 
-    /// The least snapshot of the transaction that a request is of.
+    /// The least snapshot of the transaction that a request is of; of what looks at what it has
+    /// read, the one that it moves from.
     pub(in crate::two_phase) fn base_of(&self, request: &PendingRequest) -> Option<&V::Snapshot> {
         let txn = self.operations.get(request.op.0)?.txn;
         let slot = self.slots.get(txn.slot as usize)?;
-        (slot.running && slot.generation == txn.generation).then_some(&slot.base)
+        let moves = slot.moving.as_ref().filter(|_| self.looks_again(request.op));
+        let base = moves.map_or(&slot.base, |moving| &moving.from);
+        (slot.running && slot.generation == txn.generation).then_some(base)
     }
 
     /// Sends a request, or holds it while the snapshot is being fixed.
