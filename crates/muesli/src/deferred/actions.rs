@@ -121,6 +121,9 @@ impl Tx {
             other => return Ok(deferred(&other)),
         };
         let Delay::Action(_, key, action) = delay else { unreachable!("made above") };
+        if let Some(watcher) = self.watcher() {
+            watcher.acts_at_once(space.id, &key);
+        }
         let old = self.get(space, key.clone()).await?;
         let new = run_action(run, old.as_ref(), &action).map_err(Error::Procedure)?;
         match &new {
@@ -158,10 +161,7 @@ impl Tx {
         self.takes_operations()?;
         if let Some(watcher) = self.watcher() {
             match delay {
-                Delay::Action(space, key, _) => {
-                    watcher.note(Access::Read(*space, key))?;
-                    watcher.note(Access::Write(*space, key))?;
-                }
+                Delay::Action(space, key, _) => watcher.note(Access::Act(*space, key))?,
                 Delay::Call(..) => {
                     let text = "a delayed procedure is no part of a transaction with open \
                                 children, which must know its accesses; use reads and writes";

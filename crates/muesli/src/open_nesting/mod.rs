@@ -81,7 +81,6 @@ mod layer;
 mod level;
 mod locks;
 mod nested;
-mod reads;
 mod root;
 mod rows;
 mod scope;

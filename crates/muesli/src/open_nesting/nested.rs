@@ -18,7 +18,7 @@ use super::layer::{Layer, NestingSwitch};
 use super::level::NestingLevel;
 use super::locks::LockMode;
 use super::scope::{InFlight, NestingScope};
-use super::waiting::{AttemptReads, RetryWait};
+use super::waiting::{RetryWait, to_be_waited_for};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::error::Error;
@@ -159,7 +159,7 @@ impl OpenTx {
                 Err(stopped) => stopped,
             };
             let left = matches!(stopped, Stopped::Database(Error::Retry))
-                .then(|| AttemptReads::of(layer, &attempt.own));
+                .then(|| to_be_waited_for(layer, &attempt.own));
             attempt.undo(&stopped).await?;
             if attempt.own.refused().is_some() {
                 self.choosing.as_ref().inspect(|it| it.refused());

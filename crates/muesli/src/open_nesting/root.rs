@@ -13,7 +13,7 @@ use super::layer::{Layer, NestingSwitch, OpenNesting};
 use super::level::{AllowedAccess, NestingLevel};
 use super::rows::{ScopeEnd, ScopeRow, end_key, scope_key};
 use super::scope::{InFlight, NestingScope};
-use super::waiting::{AttemptReads, RetryWait};
+use super::waiting::{RetryWait, to_be_waited_for};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::database::handle::Db;
@@ -111,7 +111,7 @@ impl Db {
                     if let Some(choosing) = choosing {
                         choosing.sleeps();
                     }
-                    let left = AttemptReads::of(&layer, &attempt.scope);
+                    let left = to_be_waited_for(&layer, &attempt.scope);
                     waiting.before_next(&layer, left, &timeout).await?;
                 }
                 self.after_stop(stopped, &mut made, &timeout).await?;

@@ -1,20 +1,19 @@
 //! Waits for a change of what a transaction with open children has read, or an open child, which
 //! asked for a [`retry`](crate::Tx::retry).
 //!
-//! One without open children is watched itself. What others have read is not there
-//! any more to be watched: their transactions have ended. So when all is undone another transaction
-//! reads the same keys and is watched, and the body is run once more. If it asks for a retry again,
-//! having read nothing else, it sleeps until the watched one sees a change: whatever changed
-//! before that one read, this attempt has seen.
+//! One without open children is watched itself. What others have read is not there any more to be
+//! watched: their transactions have ended. So when all is undone another transaction reads the same
+//! keys. Where it finds what the attempt and its children [found](super::level), it is watched: the
+//! attempt would ask for a retry again as long as that stays. Where it finds something else the
+//! body is run again, as somebody has changed it, or the compensations have not put it back.
 
-use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
-use muesli_core::{Nanos, Scan, SmallBytes, SpaceId, TxnOptions, client};
+use muesli_core::{Nanos, Scan, Staleness, TxnOptions, client};
 
 use super::layer::Layer;
-use super::reads::ReadNotes;
+use super::level::ReadNotes;
 use super::rows::end_key;
 use super::scope::NestingScope;
 use crate::bodies::attempts::AttemptOptions;
@@ -27,82 +26,59 @@ use crate::transaction::open::RollbackOnDrop;
 use crate::transaction::retrying::ReadChange;
 use crate::transaction::tx::Tx;
 
-/// What was read, and is watched.
-struct ReadsWaitedFor {
-    reads: ReadNotes,
+/// What was read once more, and is watched.
+struct WatchedReads {
     change: ReadChange,
     /// The transaction that has read it.
     _open: RollbackOnDrop,
 }
 
-/// What is to be waited for when an attempt asked for a retry, as it was before that is undone.
-pub(super) enum AttemptReads {
-    /// Nothing is to be undone, and all that was read the transaction itself has read.
-    OfItself,
-    /// What it and its open children have read, and the ends of transactions that it is within.
-    OfAll(ReadNotes),
-    /// Its children have written: each attempt changes that again, and would wake itself.
-    Overwritten,
-}
-
-impl AttemptReads {
-    pub fn of(layer: &Layer, scope: &NestingScope) -> AttemptReads {
-        if waits_itself(scope) {
-            return AttemptReads::OfItself;
-        }
-        let Some(mut reads) = scope.level.read_by_all() else { return AttemptReads::Overwritten };
-        let space = layer.nesting.rows.space.id;
-        let around = scope.chain().skip(1).map(|scope| (space, end_key(scope.id)));
-        reads.add(around.collect(), Vec::new());
-        AttemptReads::OfAll(reads)
-    }
-}
-
 /// The waits of one transaction, between its attempts.
 #[derive(Default)]
 pub(super) struct RetryWait {
-    watched: Option<ReadsWaitedFor>,
+    /// So many attempts in a row have found what was not there any more when they were undone.
+    unlike: u32,
 }
 
 impl RetryWait {
-    /// An attempt asked for a retry, and what its open children did has been undone: waits until
-    /// the next one may find something else.
+    /// An attempt asked for a retry, and what it and its open children did has been undone: waits
+    /// until the next one may find something else than this has read. `None`: it has waited itself,
+    /// or is to keep notes first.
     ///
     /// # Errors
     /// The time is over; what [`Db::transact`](crate::Db::transact) says.
     pub async fn before_next(
         &mut self,
         layer: &Layer,
-        left: AttemptReads,
+        reads: Option<ReadNotes>,
         timeout: &Timeout,
     ) -> Result<(), Error> {
-        let watched = self.watched.take();
-        let reads = match left {
-            AttemptReads::OfItself => return Ok(()), // It has waited, or is to keep notes first.
-            AttemptReads::OfAll(reads) => Some(reads),
-            AttemptReads::Overwritten => None,
-        };
-        if let Some(reads) = reads {
-            match watched {
-                Some(mut watched) if watched.reads.covers(&reads) => {
-                    return layer.db.until_changed(&mut watched.change, timeout).await;
-                }
-                // It reads something else each time.
-                Some(_) => layer.db.sleep(layer.db.inner.retry.pause_max).await?,
-                None => {}
-            }
-            self.watched = layer.watch_again(reads, timeout).await?;
+        let Some(reads) = reads else { return Ok(()) };
+        if let Some(mut watched) = layer.watch_again(&reads, timeout).await? {
+            self.unlike = 0;
+            return layer.db.until_changed(&mut watched.change, timeout).await;
         }
-        match self.watched {
-            Some(_) => Ok(()),
-            None => layer.db.sleep(layer.db.inner.retry.pause_max).await,
-        }
+        self.unlike += 1;
+        layer.db.pause(self.unlike).await
     }
 }
 
 /// Whether nothing is to be undone, and all that was read the transaction itself has read.
 fn waits_itself(scope: &NestingScope) -> bool {
     !scope.is_touched() && !scope.level.has_read_below()
+}
+
+/// What an attempt and its open children have read, as it was before that is undone, and that the
+/// transactions that it is within have not ended; `None` where the attempt waits itself.
+pub(super) fn to_be_waited_for(layer: &Layer, scope: &NestingScope) -> Option<ReadNotes> {
+    if waits_itself(scope) {
+        return None;
+    }
+    let mut reads = scope.level.read_by_all();
+    for scope in scope.chain().skip(1) {
+        reads.found((layer.nesting.rows.space.id, end_key(scope.id)), None, None);
+    }
+    Some(reads)
 }
 
 impl Layer {
@@ -125,41 +101,52 @@ impl Layer {
         self.db.wait_for_change(tx, how.timeout).await
     }
 
-    /// Reads the same once more, and watches it; `None` where changes cannot be known, or somebody
-    /// was in the way.
+    /// Reads the same once more, and watches it; `None` where something else is there now, where
+    /// that or a change of it cannot be known, or where somebody was in the way.
     async fn watch_again(
         &self,
-        reads: ReadNotes,
+        reads: &ReadNotes,
         timeout: &Timeout,
-    ) -> Result<Option<ReadsWaitedFor>, Error> {
+    ) -> Result<Option<WatchedReads>, Error> {
+        if !reads.can_be_compared() {
+            return Ok(None);
+        }
         let (db, inner) = (&self.db, &self.db.inner);
-        // It keeps nothing from others.
-        let options = TxnOptions { tried_since: Nanos(0), ..db.txn_options() };
+        let options = db.txn_options();
+        let staleness = options.staleness.map(|_| Staleness::NONE);
+        // It keeps nothing from others, and reads what is newest.
+        let tried_since = Nanos(0);
+        let options = TxnOptions { tried_since, staleness, follower_reads: false, ..options };
         let begun = client::with(inner.database, |engine| engine.begin(options));
         let txn = begun.ok_or(Error::Closed)?.at_once()?;
         let tx = Tx::at(inner.database, inner.origin, txn, inner.retry);
         let open = RollbackOnDrop { tx };
-        let read = Layer::read_again(&open.tx, &reads);
-        let read = WithTimeout::new(pin!(read), timeout).await;
-        match read.and_then(|()| open.tx.watch_reads()) {
-            Ok(change) => Ok(change.map(|change| ReadsWaitedFor { reads, change, _open: open })),
+        let found_again = Layer::is_found_again(&open.tx, reads);
+        let found_again = WithTimeout::new(pin!(found_again), timeout).await;
+        let change = found_again.and_then(|it| if it { open.tx.watch_reads() } else { Ok(None) });
+        match change {
+            Ok(change) => Ok(change.map(|change| WatchedReads { change, _open: open })),
             // Or all of it is more than one transaction may read.
             Err(error) if error.is_retryable() || error.kind() == ErrorKind::Limit => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    async fn read_again(tx: &Tx, reads: &ReadNotes) -> Result<(), Error> {
-        let mut by_space = BTreeMap::<SpaceId, Vec<SmallBytes>>::new();
-        for (space, key) in reads.keys() {
-            by_space.entry(*space).or_default().push(key.clone());
+    async fn is_found_again(tx: &Tx, reads: &ReadNotes) -> Result<bool, Error> {
+        for (space, keys) in reads.keys_of_others() {
+            let values = tx.get_many(Space::numbered(space), keys.iter().cloned()).await?;
+            let mut found = keys.into_iter().zip(values);
+            if !found.all(|(key, value)| reads.is_found_again(&(space, key), value.as_ref())) {
+                return Ok(false);
+            }
         }
-        for (space, keys) in by_space {
-            tx.get_many(Space::numbered(space), keys).await?;
+        for scan in reads.scans() {
+            let Scan { space, lo, hi, reverse, limit } = scan.clone();
+            let rows = tx.scan(Space::numbered(space), Range { lo, hi, reverse, limit }).await?;
+            if !reads.is_range_found_again(scan, &rows) {
+                return Ok(false);
+            }
         }
-        for Scan { space, lo, hi, reverse, limit } in reads.scans().iter().cloned() {
-            tx.scan(Space::numbered(space), Range { lo, hi, reverse, limit }).await?;
-        }
-        Ok(())
+        Ok(true)
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use muesli_core::{Scan, SmallBytes, SpaceId};
+use muesli_core::{Row, Scan, SmallBytes, SpaceId};
 
 use crate::database::handle::Db;
 use crate::error::Error;
@@ -16,18 +16,29 @@ pub enum Access<'a> {
     /// A key is read.
     Read(SpaceId, &'a SmallBytes),
     /// A key is written or deleted.
-    Write(SpaceId, &'a SmallBytes),
+    Write(SpaceId, &'a SmallBytes, Option<&'a SmallBytes>),
+    /// A key is changed by a delayed action, which may be run anywhere.
+    Act(SpaceId, &'a SmallBytes),
     /// A range is read.
     Scan(&'a Scan),
 }
 
-/// A layer that must know what a transaction accesses.
+/// A layer that must know what a transaction accesses, and what it finds.
 pub trait AccessWatcher: Send + Sync + fmt::Debug {
     /// The transaction is about to do this.
     ///
     /// # Errors
     /// It must not.
     fn note(&self, access: Access<'_>) -> Result<(), Error>;
+
+    /// A delayed action is done at once: it reads the key and writes it, of which is told.
+    fn acts_at_once(&self, space: SpaceId, key: &SmallBytes);
+
+    /// A key that it has read has this value.
+    fn found(&self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>);
+
+    /// A range that it has read has these rows.
+    fn found_range(&self, scan: &Scan, rows: &[Row]);
 }
 
 /// Which way operations go otherwise.

@@ -89,6 +89,11 @@ pub trait Ask: Clone + PartialEq + Send + Unpin + 'static {
     fn answer(answer: Answer) -> Self::Answer;
     #[doc(hidden)]
     fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error>;
+    /// What is asked for, where who watches is told of the answer.
+    #[doc(hidden)]
+    fn asked(&self) -> Option<Box<Self>>;
+    #[doc(hidden)]
+    fn tell_found(&self, watcher: &dyn AccessWatcher, answer: &Self::Answer);
 }
 
 /// Reads a key.
@@ -140,6 +145,14 @@ impl Ask for GetOperation {
     fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error> {
         watcher.note(Access::Read(self.space, &self.key))
     }
+
+    fn asked(&self) -> Option<Box<Self>> {
+        Some(Box::new(self.clone()))
+    }
+
+    fn tell_found(&self, watcher: &dyn AccessWatcher, answer: &Self::Answer) {
+        watcher.found(self.space, &self.key, answer.as_ref());
+    }
 }
 
 impl Ask for GetManyOperation {
@@ -156,6 +169,16 @@ impl Ask for GetManyOperation {
 
     fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error> {
         self.keys.iter().try_for_each(|key| watcher.note(Access::Read(self.space, key)))
+    }
+
+    fn asked(&self) -> Option<Box<Self>> {
+        Some(Box::new(self.clone()))
+    }
+
+    fn tell_found(&self, watcher: &dyn AccessWatcher, answer: &Self::Answer) {
+        for (key, value) in self.keys.iter().zip(answer) {
+            watcher.found(self.space, key, value.as_ref());
+        }
     }
 }
 
@@ -175,8 +198,14 @@ impl Ask for PutOperation {
     }
 
     fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error> {
-        watcher.note(Access::Write(self.space, &self.key))
+        watcher.note(Access::Write(self.space, &self.key, self.value.as_ref()))
     }
+
+    fn asked(&self) -> Option<Box<Self>> {
+        None
+    }
+
+    fn tell_found(&self, _: &dyn AccessWatcher, (): &()) {}
 }
 
 impl Ask for ScanOperation {
@@ -192,6 +221,14 @@ impl Ask for ScanOperation {
 
     fn tell(&self, watcher: &dyn AccessWatcher) -> Result<(), Error> {
         watcher.note(Access::Scan(&self.scan))
+    }
+
+    fn asked(&self) -> Option<Box<Self>> {
+        Some(Box::new(self.clone()))
+    }
+
+    fn tell_found(&self, watcher: &dyn AccessWatcher, answer: &Self::Answer) {
+        watcher.found_range(&self.scan, answer);
     }
 }
 
@@ -212,8 +249,16 @@ pub struct Reply<'a, A: Ask> {
     tx: &'a Tx,
     ask: Option<A>,
     state: ReplyState<A::Answer>,
-    /// Where its answer is recorded, if it is.
-    place: Option<RecordedAt>,
+    note: AnswerNote<A>,
+}
+
+/// Who is told of an answer.
+enum AnswerNote<A> {
+    Nobody,
+    /// The recording, which keeps it there.
+    Recorded(RecordedAt),
+    /// Who watches the transaction, by what was asked.
+    Watched(Box<A>),
 }
 
 impl<'a, A: Ask> Reply<'a, A> {
@@ -223,14 +268,14 @@ impl<'a, A: Ask> Reply<'a, A> {
             true => ReplyState::New,
             false => ReplyState::Refused(space.id),
         };
-        Reply { tx, ask: Some(ask), state, place: None }
+        Reply { tx, ask: Some(ask), state, note: AnswerNote::Nobody }
     }
 
     fn ship(&mut self, db: &Db, home: usize) -> Shipped<A::Answer> {
         let (tx, ask, db) = (self.tx.at_home(), self.ask.take(), db.clone());
         Box::pin(async move {
-            let there =
-                async move || Reply { tx: &tx, ask, state: ReplyState::New, place: None }.await;
+            let (state, note) = (ReplyState::New, AnswerNote::Nobody);
+            let there = async move || Reply { tx: &tx, ask, state, note }.await;
             db.run_on(home, there).await
         })
     }
@@ -271,10 +316,19 @@ impl<A: Ask> Reply<'_, A> {
     #[cold]
     fn poll_deferred(&mut self, cx: &mut Context<'_>) -> Poll<Result<A::Answer, Error>> {
         let polled = self.poll_once(cx);
-        if let (Poll::Ready(answer), Some(place)) = (&polled, self.place.take())
-            && let Some(recording) = self.tx.recording()
-        {
-            recording.answer(place, answer);
+        if let Poll::Ready(answer) = &polled {
+            match std::mem::replace(&mut self.note, AnswerNote::Nobody) {
+                AnswerNote::Nobody => {}
+                AnswerNote::Recorded(place) => {
+                    let recording = self.tx.recording();
+                    recording.inspect(|it| it.answer(place, answer));
+                }
+                AnswerNote::Watched(asked) => {
+                    if let (Some(watcher), Ok(answer)) = (self.tx.watcher(), answer) {
+                        asked.tell_found(watcher, answer);
+                    }
+                }
+            }
         }
         polled
     }
@@ -290,10 +344,14 @@ impl<A: Ask> Reply<'_, A> {
                 detour => {
                     let ask = self.ask.as_ref().expect("polled after it was ready");
                     match detour {
-                        Some(Detour::Watched(watcher)) => ask.tell(&**watcher)?,
+                        Some(Detour::Watched(watcher)) => {
+                            ask.tell(&**watcher)?;
+                            let asked = ask.asked();
+                            self.note = asked.map_or(AnswerNote::Nobody, AnswerNote::Watched);
+                        }
                         Some(Detour::Recorded(recording)) => match recording.ask(ask) {
                             Repetition::Answered(answer) => return Poll::Ready(answer),
-                            Repetition::New(place) => self.place = Some(place),
+                            Repetition::New(place) => self.note = AnswerNote::Recorded(place),
                             Repetition::Differs => return Poll::Ready(Err(tx.went_another_way())),
                         },
                         Some(Detour::Remote(..)) | None => {}

@@ -36,8 +36,8 @@ impl Tx {
     ///
     /// A transaction with [open children](crate::Db::transact_nested), and an open child, has what
     /// its open children did undone first, as nobody sleeps with what others wait for; and it waits
-    /// for a change of what these have read as well. Where they have written something, it is run
-    /// again after a pause.
+    /// for a change of what these have read as well. What their compensations put back as it was is
+    /// no change.
     ///
     /// ```
     /// use muesli::{Db, Error, Options, SpaceOptions};

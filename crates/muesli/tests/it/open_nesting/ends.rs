@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use muesli::blocking::block_on;
@@ -45,63 +44,6 @@ fn an_abort_compensates_newest_first_and_runs_no_commit_handler() {
     assert_eq!(ended, Err(Error::rollback("enough")));
     assert_eq!((bench.number("a"), bench.number("b")), (0, 0));
     assert_eq!(bench.log(), ["undo a 1", "undo b 7", "undo a 5"]);
-    bench.assert_nothing_is_left();
-}
-
-/// What the transaction waits for may need the locks of its open children.
-#[test]
-fn what_waits_for_a_change_has_undone_its_open_children() {
-    let bench = Bench::new();
-    let numbers = bench.numbers;
-    let other = bench.clone();
-    let giver = thread::spawn(move || {
-        while !other.log().contains(&"undo a 5".to_owned()) {
-            thread::sleep(Duration::from_millis(1));
-        }
-        other.run(async move |tx| {
-            add_open(tx, numbers, "a", 1).await?;
-            add(tx, numbers, "own", 1).await
-        })
-    });
-    let ended = bench.run(async move |tx| {
-        add_open(tx, numbers, "a", 5).await?;
-        match numbers.typed::<String, i64>().get(tx, "own").await? {
-            None => tx.retry(),
-            Some(own) => Ok(own),
-        }
-    });
-    assert_eq!((ended, giver.join().unwrap()), (Ok(1), Ok(1)));
-    assert_eq!(bench.number("a"), 6);
-    bench.assert_nothing_is_left();
-}
-
-#[test]
-fn an_open_child_that_waits_for_a_change_is_run_again_alone() {
-    let bench = Bench::new();
-    let (own, numbers, attempts) = (bench.clone(), bench.numbers, Arc::new(AtomicU32::new(0)));
-    let (rooted, tried) = (Arc::new(AtomicU32::new(0)), attempts.clone());
-    let (roots, seen) = (rooted.clone(), tried.clone());
-    let giver = thread::spawn(move || {
-        while seen.load(Ordering::Relaxed) == 0 {
-            thread::yield_now();
-        }
-        thread::sleep(Duration::from_millis(50)); // It is asleep by now.
-        own.run(async move |tx| add(tx, numbers, "own", 1).await)
-    });
-    let ended = bench.run(async move |tx| {
-        roots.fetch_add(1, Ordering::Relaxed);
-        let child = async |child: &OpenTx| {
-            attempts.fetch_add(1, Ordering::Relaxed);
-            match numbers.typed::<String, i64>().get(child, "own").await? {
-                None => child.retry(),
-                Some(own) => Ok(own),
-            }
-        };
-        tx.open_atomic((), child).await
-    });
-    assert_eq!((ended, giver.join().unwrap()), (Ok(1), Ok(1)));
-    let runs = (rooted.load(Ordering::Relaxed), tried.load(Ordering::Relaxed));
-    assert_eq!(runs.0, 1, "of the transaction, and {} of the child", runs.1);
     bench.assert_nothing_is_left();
 }
 

@@ -12,6 +12,7 @@ mod levels;
 mod objects;
 mod stops;
 mod undecided;
+mod waits;
 
 use std::time::Duration;
 

@@ -19,16 +19,19 @@
 //! committed. Their compensations have written the same keys, and the transaction, which goes on
 //! with a snapshot from before all of that, could not commit with any of them, whoever undid what.
 
-use std::collections::BTreeSet;
+mod reads;
+mod written;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use muesli_core::{Scan, SmallBytes, SpaceId};
+use muesli_core::{Row, Scan, SmallBytes, SpaceId};
 
-use super::reads::ReadNotes;
 use crate::error::Error;
 use crate::transaction::detour::{Access, AccessWatcher};
-
-type SpaceKey = (SpaceId, SmallBytes);
+pub(super) use reads::ReadNotes;
+use reads::{Digest, OwnValue, SpaceKey};
+use written::WrittenKeys;
 
 /// What levels of one tree may do.
 #[derive(Clone, Copy, Debug)]
@@ -61,11 +64,10 @@ pub(super) struct NestingLevel {
 
 #[derive(Debug, Default)]
 struct Accesses {
-    read: BTreeSet<SpaceKey>,
-    scanned: Vec<Scan>,
-    written: BTreeSet<SpaceKey>,
+    read: ReadNotes,
+    written: WrittenKeys,
     /// What open descendants have committed.
-    below: BTreeSet<SpaceKey>,
+    below: WrittenKeys,
     /// What open descendants have read, whether they committed or not.
     read_below: ReadNotes,
     /// The first access that must not be.
@@ -75,24 +77,13 @@ struct Accesses {
 impl Accesses {
     /// How it has used a key.
     fn use_of(&self, key: &SpaceKey) -> Option<&'static str> {
-        let scanned = || self.scanned.iter().any(|scan| covers(scan, key));
         match () {
-            () if self.written.contains(key) => Some("written"),
-            () if self.read.contains(key) => Some("read"),
-            () if scanned() => Some("read a range with"),
+            () if self.written.find(key).is_some() => Some("written"),
+            () if self.read.has_key(key) => Some("read"),
+            () if self.read.has_around(key) => Some("read a range with"),
             () => None,
         }
     }
-}
-
-fn covers(scan: &Scan, (space, key): &SpaceKey) -> bool {
-    let below = scan.hi.as_ref().is_none_or(|hi| key < hi);
-    scan.space == *space && scan.lo <= *key && below
-}
-
-fn first_within<'a>(keys: &'a BTreeSet<SpaceKey>, scan: &Scan) -> Option<&'a SpaceKey> {
-    let from = keys.range((scan.space, scan.lo.clone())..);
-    from.take_while(|(space, _)| *space == scan.space).find(|key| covers(scan, key))
 }
 
 /// How a closed child ended.
@@ -151,13 +142,12 @@ impl NestingLevel {
     /// Whether the transaction itself has accessed nothing.
     pub fn is_untouched(&self) -> bool {
         let accesses = self.accesses();
-        let reads = accesses.read.is_empty() && accesses.scanned.is_empty();
-        reads && accesses.written.is_empty()
+        accesses.read.is_empty() && accesses.written.is_empty()
     }
 
     /// Whether it has written something, beside locks.
     pub fn has_written(&self) -> bool {
-        self.accesses().written.iter().any(|(space, _)| *space != self.layer)
+        self.accesses().written.spaces().any(|space| space != self.layer)
     }
 
     /// Whether open descendants have read something, whether they committed or not.
@@ -165,42 +155,62 @@ impl NestingLevel {
         !self.accesses().read_below.is_empty()
     }
 
-    /// What it and its open descendants have read; `None` where these have written something,
-    /// which whoever undoes it writes again.
-    pub fn read_by_all(&self) -> Option<ReadNotes> {
+    /// What it and its open descendants have read.
+    pub fn read_by_all(&self) -> ReadNotes {
         let own = self.accesses();
-        if own.below.iter().any(|(space, _)| *space != self.layer) {
-            return None;
-        }
         let mut all = own.read_below.clone();
-        all.add(own.read.clone(), own.scanned.clone());
-        Some(all)
+        all.append(own.read.clone());
+        all
+    }
+
+    /// What its transaction, or what that is within, has written to a key that it may read.
+    fn own_value(&self, key: &SpaceKey) -> Option<OwnValue> {
+        let written = |level: &NestingLevel| level.accesses().written.value(key);
+        let below = |level: &NestingLevel| level.accesses().below.value(key);
+        let of_transaction = self.of_transaction().find_map(written);
+        of_transaction.or_else(|| self.above_transaction().find_map(below))
+    }
+
+    /// The same of all keys of a range.
+    fn own_within(&self, scan: &Scan) -> BTreeMap<SmallBytes, OwnValue> {
+        let mut own = BTreeMap::new();
+        let mut add = |keys: &WrittenKeys| {
+            for ((_, key), value) in keys.within(scan) {
+                own.entry(key.clone()).or_insert(value);
+            }
+        };
+        self.of_transaction().for_each(|level| add(&level.accesses().written));
+        self.above_transaction().for_each(|level| add(&level.accesses().below));
+        own
     }
 
     /// An open child of this one committed, or its open children did before it was aborted.
     pub fn take_below(&self, child: &NestingLevel, committed: bool) {
         let mut child = child.accesses();
         let mut below = std::mem::take(&mut child.below);
-        if committed {
-            below.append(&mut child.written);
+        match committed {
+            true => below.append(&mut child.written),
+            false => below.forget_values(),
         }
         let mut own = self.accesses();
         own.below.append(&mut below);
         own.read_below.append(std::mem::take(&mut child.read_below));
-        own.read_below.add(std::mem::take(&mut child.read), std::mem::take(&mut child.scanned));
+        own.read_below.append(std::mem::take(&mut child.read));
     }
 
     /// A closed child of this one ended.
     pub fn take_closed(&self, child: &NestingLevel, end: ClosedEnd) {
         assert!(child.is_closed, "an open child keeps what it accessed to itself: {child:?}");
-        let Accesses { mut read, mut scanned, mut written, mut below, read_below, fault: _ } =
+        let Accesses { read, mut written, mut below, read_below, fault: _ } =
             std::mem::take(&mut *child.accesses());
         let mut own = self.accesses();
+        if end != ClosedEnd::Merged {
+            below.forget_values();
+        }
         own.below.append(&mut below);
         own.read_below.append(read_below);
         if end != ClosedEnd::RunsAgain {
-            own.read.append(&mut read);
-            own.scanned.append(&mut scanned);
+            own.read.append(read);
         }
         if end == ClosedEnd::Merged {
             own.written.append(&mut written);
@@ -219,7 +229,7 @@ impl NestingLevel {
 
     /// A lock is to be taken. Its row is a key like others.
     pub fn note_lock(&self, key: &SmallBytes) -> Result<(), Error> {
-        self.judge(Access::Write(self.layer, key))
+        self.judge(Access::Write(self.layer, key, None))
     }
 
     fn judge(&self, access: Access<'_>) -> Result<(), Error> {
@@ -232,9 +242,14 @@ impl NestingLevel {
         }
         let mut own = self.accesses();
         match access {
-            Access::Read(space, key) => drop(own.read.insert((space, key.clone()))),
-            Access::Write(space, key) => drop(own.written.insert((space, key.clone()))),
-            Access::Scan(scan) => own.scanned.push(scan.clone()),
+            Access::Read(space, key) => own.read.ask((space, key.clone())),
+            Access::Scan(scan) => own.read.ask_range(scan),
+            Access::Write(space, key, value) => {
+                own.written.write((space, key.clone()), Some(Digest::of_value(value)));
+            }
+            Access::Act(space, key) => {
+                own.written.act((space, key.clone()));
+            }
         }
         Ok(())
     }
@@ -243,10 +258,10 @@ impl NestingLevel {
     fn clash_below(&self, access: Access<'_>) -> Option<String> {
         let own = self.accesses();
         let (space, key) = match access {
-            Access::Read(space, key) | Access::Write(space, key) => {
-                own.below.get(&(space, key.clone()))?
+            Access::Read(space, key) | Access::Write(space, key, _) | Access::Act(space, key) => {
+                own.below.find(&(space, key.clone()))?
             }
-            Access::Scan(scan) => first_within(&own.below, scan)?,
+            Access::Scan(scan) => own.below.within(scan).next()?.0,
         };
         let (depth, does) = (self.depth, verb(access));
         Some(format!(
@@ -262,12 +277,13 @@ impl NestingLevel {
         let above = ancestor.accesses();
         let (key, used) = match access {
             Access::Read(space, key) => {
-                (above.written.get(&(space, key.clone()))?.clone(), "written and not committed")
+                let written = above.written.find(&(space, key.clone()))?;
+                (written.clone(), "written and not committed")
             }
             Access::Scan(scan) => {
-                (first_within(&above.written, scan)?.clone(), "written and not committed")
+                (above.written.within(scan).next()?.0.clone(), "written and not committed")
             }
-            Access::Write(space, key) => {
+            Access::Write(space, key, _) | Access::Act(space, key) => {
                 let key = (space, key.clone());
                 let used = above.use_of(&key)?;
                 (key, used)
@@ -286,7 +302,7 @@ impl NestingLevel {
 fn verb(access: Access<'_>) -> &'static str {
     match access {
         Access::Read(..) => "reads",
-        Access::Write(..) => "writes",
+        Access::Write(..) | Access::Act(..) => "writes",
         Access::Scan(_) => "reads a range with",
     }
 }
@@ -294,14 +310,16 @@ fn verb(access: Access<'_>) -> &'static str {
 impl AccessWatcher for NestingLevel {
     fn note(&self, access: Access<'_>) -> Result<(), Error> {
         let space = match access {
-            Access::Read(space, _) | Access::Write(space, _) => space,
+            Access::Read(space, _) | Access::Write(space, ..) | Access::Act(space, _) => space,
             Access::Scan(scan) => scan.space,
         };
         if space == self.layer {
             let text = format!("space number {} is the open nesting layer's own", space.0);
             return Err(self.blame(Error::Nesting(text)));
         }
-        if let (Access::Write(space, key), true) = (access, self.allowed.reads_only) {
+        if let (Access::Write(space, key, _) | Access::Act(space, key), true) =
+            (access, self.allowed.reads_only)
+        {
             return Err(self.blame(Error::Nesting(format!(
                 "a read-only transaction writes key `{key:?}` of space number {}, itself or in an \
                  open child: it and its open children may read, and ask for abstract locks, which \
@@ -310,6 +328,21 @@ impl AccessWatcher for NestingLevel {
             ))));
         }
         self.judge(access)
+    }
+
+    fn acts_at_once(&self, space: SpaceId, key: &SmallBytes) {
+        self.accesses().written.acts_at_once(&(space, key.clone()));
+    }
+
+    fn found(&self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>) {
+        let key = (space, key.clone());
+        let own = self.own_value(&key);
+        self.accesses().read.found(key, value, own);
+    }
+
+    fn found_range(&self, scan: &Scan, rows: &[Row]) {
+        let own = self.own_within(scan);
+        self.accesses().read.found_range(scan, rows, &own);
     }
 }
 
@@ -328,7 +361,7 @@ mod tests {
     }
 
     fn write(level: &NestingLevel, name: &str) -> Result<(), Error> {
-        level.note(Access::Write(SPACE, &key(name)))
+        level.note(Access::Write(SPACE, &key(name), Some(&key("1"))))
     }
 
     fn scan(level: &NestingLevel, lo: &str, hi: &str) -> Result<(), Error> {
