@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use muesli_registry::check_tree;
+use muesli_registry::{check_shards, check_tree};
 use muesli_workloads::geography::Geography;
 
 use crate::admin::{self, Admin};
@@ -137,6 +137,9 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
     let mut extra = further_keys(&options.extra)?;
     extra.extend(options.batches.lines());
     check_tree(&options.protocol, options.tree.tree.is_some())?;
+    check_shards(&options.protocol, options.geography.shards.is_some())?;
+    let given = (options.repositories, options.replicas);
+    let (repositories, replicas) = options.geography.repositories(given, options.group)?;
     let (with_data, apart) =
         (usize::from(options.servers), usize::from(options.tree.validator_nodes));
     let nodes = with_data + apart;
@@ -155,10 +158,9 @@ fn up(dir: &std::path::Path, options: &UpOptions) -> anyhow::Result<String> {
     let plan = ClusterPlan {
         nodes,
         loops: usize::from(options.loops),
-        repositories: options
-            .repositories
-            .unwrap_or((with_data * usize::from(options.loops)).max(options.replicas)),
-        replicas: options.replicas,
+        repositories: repositories
+            .unwrap_or((with_data * usize::from(options.loops)).max(replicas)),
+        replicas,
         group: options.group,
         protocol: options.protocol.clone(),
         durable: !options.memory,

@@ -62,7 +62,7 @@ pub use dispatch::report::Report;
 pub use durable::{Durable, SyncPolicy};
 pub use embedded::protocols::{protocol_names, register_protocol};
 pub use error::{Error, ErrorKind};
-pub use muesli_core::catalog::{Index, Partitioning, SpaceOptions};
+pub use muesli_core::catalog::{Index, Partitioning, ShardSites, ShardSitesError, SpaceOptions};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::recorder::Sampling;
 pub use muesli_core::{

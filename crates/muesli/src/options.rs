@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use muesli_core::catalog::TreePlan;
+use muesli_core::catalog::{ShardSites, TreePlan};
 use muesli_core::recorder::Sampling;
 use muesli_core::{Actions, Batching, Limits, Procedures, SpaceOptions};
 
@@ -48,6 +48,9 @@ pub struct Options {
     /// The sites that loops are at, in turn, by how long messages are under way between them: to
     /// try out in one process what servers at several places do. `None`: nobody is far away.
     pub sites: Option<SiteDelays>,
+    /// Under sharded protocols, the [sites](Self::sites) of the members of each shard: as many
+    /// repositories with as many replicas as there are. `None`: they are dealt to loops in turn.
+    pub shards: Option<ShardSites>,
     /// The protocol, by name; `muesli::protocol_names` lists them.
     pub protocol: String,
     /// The files that the data last in; `None`: the database lives in memory.
@@ -106,6 +109,7 @@ impl Default for Options {
             validator_loops: 0,
             batching: Batching::default(),
             sites: None,
+            shards: None,
             protocol: "score".to_owned(),
             #[cfg(feature = "cluster")]
             durable: None,

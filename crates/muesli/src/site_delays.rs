@@ -47,6 +47,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub struct SiteDelays {
     /// How long a message is under way, by where it comes from and where it goes.
     one_way: Vec<Vec<Duration>>,
+    names: Vec<String>,
     leader: usize,
 }
 
@@ -82,7 +83,8 @@ impl SiteDelays {
                 )));
             }
         }
-        let sites = SiteDelays { one_way, leader: 0 };
+        let names = (0..count).map(|site| format!("site-{site}")).collect();
+        let sites = SiteDelays { one_way, names, leader: 0 };
         sites.assert_invariants();
         Ok(sites)
     }
@@ -99,6 +101,23 @@ impl SiteDelays {
                 Err(Error::Options(format!("there is no site {leader} of {count}, from 0 on")))
             }
         }
+    }
+
+    /// The same, with a name for each site; without, they are `site-0`, `site-1` and so on.
+    ///
+    /// # Errors
+    /// [`Error::Options`]: there are fewer or more names than sites, or one of them twice.
+    pub fn named(self, names: &[impl AsRef<str>]) -> Result<SiteDelays, Error> {
+        let names: Vec<String> = names.iter().map(|name| name.as_ref().to_owned()).collect();
+        if names.len() != self.count() {
+            let (given, count) = (names.len(), self.count());
+            return Err(Error::Options(format!("{given} names of {count} sites")));
+        }
+        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name))
+        {
+            return Err(Error::Options(format!("two sites are called `{}`", twice.1)));
+        }
+        Ok(SiteDelays { names, ..self })
     }
 
     /// How many there are.
@@ -129,8 +148,7 @@ impl SiteDelays {
 
     /// Where loops are, of which `serving` have keys.
     pub(crate) fn sites(&self, serving: usize) -> Sites {
-        let names: Vec<String> = (0..self.count()).map(|site| format!("site {site}")).collect();
-        Sites::round_robin(&names, serving)
+        Sites::round_robin(&self.names, serving)
     }
 
     /// Makes the times of nodes at these sites long enough.

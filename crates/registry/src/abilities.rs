@@ -54,6 +54,14 @@ pub struct NoTimestampLeases {
     pub name: String,
 }
 
+/// Sites of shards under a protocol that has none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("protocol `{name}` has no shards; these have: {}", with_shards().join(", "))]
+pub struct NoShards {
+    /// The protocol.
+    pub name: String,
+}
+
 /// What is so of the protocol called `name`; nothing is of what is no protocol.
 fn of(name: &str, is_so: impl Fn(&dyn AnyProtocol) -> bool) -> bool {
     protocol(name, None).is_ok_and(|found| is_so(&*found))
@@ -67,6 +75,20 @@ fn those(is_so: impl Fn(&dyn AnyProtocol) -> bool) -> Vec<&'static str> {
 /// The protocols whose masters may be put on nodes of their own.
 pub fn with_masters() -> Vec<&'static str> {
     those(|it| it.has_masters())
+}
+
+/// The protocols whose data is split over shards.
+pub fn with_shards() -> Vec<&'static str> {
+    those(|it| it.has_shards())
+}
+
+/// Looks whether the protocol called `name` has shards, if it is said where they are.
+///
+/// # Errors
+/// It is said, and it has none.
+pub fn check_shards(name: &str, shards: bool) -> Result<(), NoShards> {
+    let fits = !shards || of(name, |it| it.has_shards());
+    if fits { Ok(()) } else { Err(NoShards { name: name.to_owned() }) }
 }
 
 /// Whether nodes get the data of a lost disk back from others under the protocol called `name`,

@@ -11,10 +11,10 @@ mod names;
 mod table;
 
 pub use abilities::{
-    NoCaches, NoMasters, NoTimestampLeases, NoTree, NotStrict, bounds_staleness, check_caches,
-    check_masters, check_strict, check_tree, exchanges_members, keeps_old_versions,
-    may_start_empty, offers_strict, timestamp_step, with_caches, with_masters, with_strict,
-    with_timestamp_leases, with_validators,
+    NoCaches, NoMasters, NoShards, NoTimestampLeases, NoTree, NotStrict, bounds_staleness,
+    check_caches, check_masters, check_shards, check_strict, check_tree, exchanges_members,
+    keeps_old_versions, may_start_empty, offers_strict, timestamp_step, with_caches, with_masters,
+    with_shards, with_strict, with_timestamp_leases, with_validators,
 };
 pub use names::{canonical_name, is_known, stored_name};
 pub use table::{Grouping, NoProtocol, NotRegistered, names, protocol, register};

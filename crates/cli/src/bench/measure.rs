@@ -239,7 +239,8 @@ impl Benchmark {
         workload: &Arc<dyn AnyWorkload>,
         tallies: &Arc<Tallies>,
     ) -> anyhow::Result<(BenchResult, Option<History>)> {
-        if !(1..=self.repositories).contains(&self.nodes) {
+        let at_sites = self.machine.geography.as_ref().and_then(Geography::shards).is_some();
+        if !at_sites && !(1..=self.repositories).contains(&self.nodes) {
             let (nodes, repositories) = (self.nodes, self.repositories);
             bail!(
                 "{nodes} nodes: there must be 1 to {repositories}, one repository a node at least"
@@ -255,6 +256,7 @@ impl Benchmark {
             validator_loops: self.validator_nodes,
             batching: self.batches.batching()?.unwrap_or_default(),
             sites: self.machine.geography.as_ref().map(Geography::in_process),
+            shards: self.machine.geography.as_ref().and_then(Geography::shards).cloned(),
             protocol: self.protocol.clone(),
             procedure_threads: self.procedure_threads,
             history: self.history && workload.history().is_none(),

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use indicatif::{ProgressBar, ProgressStyle};
-use muesli_registry::{check_caches, check_masters, check_strict, check_tree};
+use muesli_registry::{check_caches, check_masters, check_shards, check_strict, check_tree};
 use muesli_workloads::available::Description;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::machines::MachineModel;
@@ -165,7 +165,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         return commands::run(matches);
     }
     let (workload, matches) = chosen(matches);
-    let options = BenchOptions::from_arg_matches(matches)?;
+    let mut options = BenchOptions::from_arg_matches(matches)?;
+    let given = (options.repositories, options.replicas);
+    (options.repositories, options.replicas) =
+        options.geography.repositories(given, options.group)?;
     check_parameters(workload, &options.parameters)?;
     if options.history.is_some() && options.protocol.len() > 1 {
         bail!("--history takes one protocol, not {}", options.protocol.len());
@@ -179,6 +182,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     options.protocol.iter().try_for_each(|name| check_strict(name, options.strict))?;
     options.protocol.iter().try_for_each(|name| check_caches(name, options.caches))?;
     options.protocol.iter().try_for_each(|name| check_tree(name, options.tree.tree.is_some()))?;
+    let shards = options.geography.shards.is_some();
+    options.protocol.iter().try_for_each(|name| check_shards(name, shards))?;
     options.batches.batching()?;
     check_namespaces(&options)?;
     let (warm_up, machine) = (warm_up(&options)?, machine(&options)?);

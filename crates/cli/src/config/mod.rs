@@ -239,6 +239,9 @@ mod tests {
         assert_eq!(batched.unwrap().server.settings.batching, expected);
         let sites = read("sites = 'east=0,1 west=2'", &[], &[]).unwrap().server.sites;
         assert_eq!(sites.of(NodeId(1)), Some("east"));
+        let shards = read("shards = 'east,west west,east'", &[], &[]).unwrap().server.shards;
+        assert_eq!(shards.map(|it| (it.repositories(), it.replicas())), Some((4, 2)));
+        assert!(read("shards = 'east west,east'", &[], &[]).is_err());
         for wrong in ["east", "=1", "a=0 b=0", "a=x"] {
             assert!(read(&format!("sites = '{wrong}'"), &[], &[]).is_err(), "{wrong}");
         }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
+use muesli_core::catalog::ShardSites;
 use muesli_core::{NodeId, Settings};
 use muesli_workloads::geography::Geography;
 
@@ -24,6 +25,12 @@ pub struct GeographyOptions {
     /// first one]
     #[arg(long, value_name = "SITE", requires = "geography")]
     pub leader_site: Option<String>,
+    /// Under sharded-*, the sites of the members of each shard, as in
+    /// "virginia,ireland,tokyo tokyo,seoul,singapore" for two shards of three; nodes of a site
+    /// share its data [default: as --repositories and --replicas say, dealt to nodes in turn]
+    #[arg(long, value_name = "SITE,… …", requires = "geography",
+        value_parser = ShardSites::parse)]
+    pub shards: Option<ShardSites>,
 }
 
 impl GeographyOptions {
@@ -46,10 +53,39 @@ impl GeographyOptions {
         };
         let all = || known.names().len().min(nodes.unwrap_or(usize::MAX).max(1));
         let sites = known.of_sites(self.sites.map_or_else(all, usize::from))?;
+        let sites = sites.with_shards(self.shards.clone());
         Ok(Some(match &self.leader_site {
             Some(leader) => sites.led_from(leader)?,
             None => sites,
         }))
+    }
+
+    /// How many repositories there are, and how many hold each key: what the sites of shards name,
+    /// or else what was given.
+    ///
+    /// # Errors
+    /// Both were given, and are not the same; or repositories are to be kept by groups.
+    pub fn repositories(
+        &self,
+        given: (Option<usize>, usize),
+        group: u16,
+    ) -> anyhow::Result<(Option<usize>, usize)> {
+        let Some(shards) = &self.shards else { return Ok(given) };
+        let (all, each) = (shards.repositories(), shards.replicas());
+        if group > 1 {
+            bail!(
+                "--shards is for shards, which keep their copies themselves: not --group {group}"
+            );
+        }
+        if given.0.is_some_and(|it| it != all) || given.1 > 1 && given.1 != each {
+            let asked = given.0.map_or_else(|| "any number of".to_owned(), |it| it.to_string());
+            bail!(
+                "--shards names {all} repositories with {each} replicas of each key, and asked for \
+                 were {asked} with {}: leave --repositories and --replicas out",
+                given.1
+            );
+        }
+        Ok((Some(all), each))
     }
 }
 
@@ -60,13 +96,16 @@ pub fn keys(geography: &Geography, servers: usize) -> Vec<String> {
     let sites = geography.sites(servers);
     let one = |(name, nodes): (&str, &[NodeId])| {
         let nodes: Vec<String> = nodes.iter().map(|node| node.0.to_string()).collect();
-        format!("{}={}", name.replace([' ', '='], "-"), nodes.join(","))
+        format!("{name}={}", nodes.join(","))
     };
     let sites: Vec<String> = sites.all().map(one).collect();
-    vec![
+    let shards = geography.shards().map(|it| format!("shards = \"{it}\""));
+    let mut keys = vec![
         format!("sites = \"{}\"", sites.join(" ")),
         format!("retry_after_ms = {}", times.retry_after.as_millis()),
         format!("in_doubt_after_ms = {}", times.in_doubt_after.as_millis()),
         format!("leader_site = {}", times.leader_site),
-    ]
+    ];
+    keys.extend(shards);
+    keys
 }

@@ -37,6 +37,26 @@ fn clients_are_at_all_sites_and_commits_cross_the_distance() {
     }
 }
 
+/// Two shards with both copies at one site each, on the two nodes that are there.
+#[test]
+fn shards_are_at_the_sites_that_are_named_for_them() {
+    let (_dir, two) = file();
+    let shards = ["--shards", "here,here there,there", "--nodes", "4"];
+    let writes = ["--param", "reads=0", "--transactions", "24", "--clients", "4"];
+    for driver in ["sim", "embedded", "cluster"] {
+        let at = ["--driver", driver, "--protocol", "sharded-pob", "--geo", &two, "--sites", "2"];
+        let result = bench(&[&at[..], &shards, &writes].concat());
+        assert_eq!((&result["nodes"], &result["repositories"]), (&4.into(), &4.into()));
+        assert_eq!(result["replicas"], 2, "{driver}");
+    }
+    // What concerns one shard alone never leaves its site.
+    let one = ["--driver", "sim", "--protocol", "sharded-pob", "--geo", &two, "--sites", "2"];
+    let one = [&one[..], &["--shards", "here,here", "--nodes", "3"]].concat();
+    let result = bench(&[&one[..], &writes, &["--clients", "1"]].concat());
+    let p50 = result["latency_us"]["p50"].as_f64().unwrap();
+    assert!(p50 < HALF_US, "the client is here: {result}");
+}
+
 #[test]
 fn a_cluster_at_sites_stays_there_when_it_is_started_again() {
     let (_dir, two) = file();
@@ -64,6 +84,16 @@ fn places_that_cannot_be_are_named() {
         (&[&up[..], &["nowhere"]].concat(), "there is no geography `nowhere`"),
         (&[&up[..], &[&two, "--sites", "3"]].concat(), "3 sites, of 2"),
         (&[&up[..], &[&two, "--sites", "2", "--servers", "1"]].concat(), "1 servers for 2 sites"),
+        (&[&up[..], &[&two, "--shards", "here"]].concat(), "`score` has no shards"),
+        (
+            &[&up[..], &[&two, "--protocol", "sharded-pob", "--shards", "here,far"]].concat(),
+            "there is no such site: there are `here`, `there`",
+        ),
+        (&[&bench[..], &[&two, "--shards", "here here,there"]].concat(), "shard 1 has 2 members"),
+        (
+            &[&bench[..], &[&two, "--shards", "here,there", "--replicas", "3"]].concat(),
+            "leave --repositories and --replicas out",
+        ),
         (&[&bench[..], &[&two, "--connect", "127.0.0.1:1"]].concat(), "not --connect"),
         (&[&bench[..], &[&two, "--machine", "rack-nodes=1"]].concat(), "not both"),
     ] {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use muesli_core::catalog::{Sites, TreePlan};
+use muesli_core::catalog::{ShardSites, Sites, TreePlan};
 use muesli_core::{NodeId, Secret, Settings};
 use muesli_group::Limits;
 
@@ -55,6 +55,9 @@ pub struct ServerOptions {
     /// Where servers are, as far as that is said: under sharded protocols those of the site of who
     /// asks are asked before others.
     pub sites: Sites,
+    /// Under sharded protocols, the sites of each shard's members; none: repositories are dealt to
+    /// servers in turn.
+    pub shards: Option<ShardSites>,
     /// The tree that votes climb, above the servers that hold repositories, under protocols that go
     /// by one: `hierarchy`, `hierarchy-locking`.
     pub tree: Option<TreePlan>,
@@ -122,6 +125,7 @@ impl Default for ServerOptions {
             accepts_loss: false,
             masters: Vec::new(),
             sites: Sites::default(),
+            shards: None,
             tree: None,
             validator_servers: Vec::new(),
             protocol: "score".to_owned(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mio::Interest;
 use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, Settings};
 use muesli_group::Limits;
-use muesli_registry::{Grouping, NoMasters, check_tree};
+use muesli_registry::{Grouping, NoMasters, check_shards, check_tree};
 use muesli_threads::ThreadsError;
 
 use crate::connections::heights::Heights;
@@ -113,6 +113,7 @@ fn open(
         return Err(NoMasters { name: options.protocol }.into());
     }
     check_tree(&options.protocol, options.tree.is_some())?;
+    check_shards(&options.protocol, options.shards.is_some())?;
     let listener = listen(&options.listen)?;
     let address = listener.local_addr().map_err(StartError::Poll)?;
     if options.secret.is_none() && !options.trusts_network && !address.ip().is_loopback() {
@@ -172,8 +173,9 @@ fn map_of(options: &ServerOptions, address: SocketAddr) -> Result<Map, StartErro
     // Whoever joins hears of the tree.
     let tree = options.tree.as_ref().filter(|_| !options.joins);
     let (masters, validators) = (&options.masters[..], &options.validator_servers[..]);
-    let sites = options.sites.clone();
-    let map = Map::deal_beside(servers, deal, Beside { masters, tree, validators, sites })?;
+    let (sites, shards) = (options.sites.clone(), options.shards.as_ref());
+    let beside = Beside { masters, tree, validators, sites, shards };
+    let map = Map::deal_beside(servers, deal, beside)?;
     let map = match options.joins {
         true if group <= 1 => return Err(StartError::Joins),
         true => map.unplaced(),

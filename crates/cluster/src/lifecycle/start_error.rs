@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use muesli_registry::{NoMasters, NoProtocol, NoTree};
+use muesli_registry::{NoMasters, NoProtocol, NoShards, NoTree};
 use muesli_threads::ThreadsError;
 use thiserror::Error;
 
@@ -55,6 +55,9 @@ pub enum StartError {
     /// A tree that the protocol does not go by.
     #[error(transparent)]
     Tree(#[from] NoTree),
+    /// The protocol has no shards whose sites could be named.
+    #[error(transparent)]
+    Shards(#[from] NoShards),
     /// The server's files.
     #[error(transparent)]
     Folder(#[from] FolderError),

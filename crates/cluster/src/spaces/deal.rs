@@ -1,7 +1,7 @@
 //! How repositories are dealt to the servers of a new cluster, and what these have beside.
 
 use muesli_core::NodeId;
-use muesli_core::catalog::{Sites, TreePlan};
+use muesli_core::catalog::{ShardSites, Sites, TreePlan};
 use muesli_group::layout;
 
 use crate::spaces::error::MapError;
@@ -33,12 +33,28 @@ pub struct Beside<'a> {
     pub validators: &'a [NodeId],
     /// Where servers are.
     pub sites: Sites,
+    /// The sites of each shard's members; none: repositories are dealt to servers in turn.
+    pub shards: Option<&'a ShardSites>,
 }
 
 impl Default for Deal {
     fn default() -> Deal {
         Deal { repositories: 1, replicas: 1, partitions_per_repository: 1, group: 1, loops: 1 }
     }
+}
+
+/// Homes of the members of shards at their sites.
+pub(super) fn at_sites(
+    names: &[NodeId],
+    deal: Deal,
+    (shards, sites): (&ShardSites, &Sites),
+) -> Result<Vec<NodeId>, MapError> {
+    let (repositories, replicas) = (shards.repositories(), shards.replicas());
+    if (deal.repositories, deal.replicas) != (repositories, replicas) || deal.group > 1 {
+        let Deal { repositories: meant, replicas: copies, group, .. } = deal;
+        return Err(MapError::Shards { repositories, replicas, meant, copies, group });
+    }
+    Ok(shards.homes(sites, names, deal.loops)?)
 }
 
 /// Homes of repositories dealt to servers in turn.

@@ -1,6 +1,6 @@
 //! Why a map makes no sense.
 
-use muesli_core::catalog::{CatalogError, NotATree, TreeError};
+use muesli_core::catalog::{CatalogError, NotATree, ShardSitesError, TreeError};
 use muesli_group::layout::{self, Unfit};
 use thiserror::Error;
 
@@ -23,6 +23,27 @@ pub enum MapError {
     /// A new space is over a limit.
     #[error(transparent)]
     Space(#[from] SpaceLimit),
+    /// The sites of shards are others than the servers'.
+    #[error(transparent)]
+    ShardSites(#[from] ShardSitesError),
+    /// The sites of shards are of other shards.
+    #[error(
+        "the sites of shards name {repositories} repositories with {replicas} replicas of each \
+         key, and there are to be {meant} with {copies}, each kept by {group} servers: give them \
+         so, with a group of 1"
+    )]
+    Shards {
+        /// Named by the sites of shards.
+        repositories: usize,
+        /// The same.
+        replicas: usize,
+        /// Repositories that there are.
+        meant: usize,
+        /// Replicas that there are.
+        copies: usize,
+        /// Servers that keep each repository.
+        group: u16,
+    },
     /// Groups do not fit on the servers.
     #[error(transparent)]
     Nodes(#[from] Unfit),

@@ -14,7 +14,7 @@ use muesli_core::{Catalog, NodeId, SpaceOptions};
 use muesli_group::layout;
 use muesli_group::placement::SPACE;
 
-use crate::spaces::deal::{homes, round_robin};
+use crate::spaces::deal::{at_sites, homes, round_robin};
 use crate::spaces::error::MapError;
 use crate::spaces::limits;
 use crate::spaces::parts::{MapParts, SpaceParts, TreeParts};
@@ -55,7 +55,7 @@ impl Map {
         deal: Deal,
         beside: Beside<'_>,
     ) -> Result<Map, MapError> {
-        let Beside { masters, tree, validators, sites } = beside;
+        let Beside { masters, tree, validators, sites, shards } = beside;
         let names: Vec<_> = servers.iter().map(|(node, _)| *node).collect();
         if let Some(stranger) = validators.iter().find(|node| !names.contains(node)) {
             return Err(MapError::Validator(stranger.0));
@@ -66,7 +66,11 @@ impl Map {
         if keep.is_empty() && !names.is_empty() {
             return Err(MapError::OnlyMasters(names.len()));
         }
-        let homes = if group > 1 { homes(&keep, deal)? } else { round_robin(&keep, repositories) };
+        let homes = match shards {
+            Some(shards) => at_sites(&keep, deal, (shards, &sites))?,
+            None if group > 1 => homes(&keep, deal)?,
+            None => round_robin(&keep, repositories),
+        };
         let catalog = Catalog::new(&homes, replicas, &names)?
             .with_partitions_per_repository(partitions_per_repository)?;
         let catalog = catalog.with_visiting_coordinators().with_masters(masters);
@@ -322,7 +326,7 @@ impl TryFrom<MapParts> for Map {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::catalog::{Sites, TreePlan, TreeShape};
+    use muesli_core::catalog::{ShardSites, Sites, TreePlan, TreeShape};
     use muesli_core::{Index, Partitioning, SmallBytes};
     use muesli_core::{RepositoryId, Wire};
     use proptest::prelude::*;
@@ -395,6 +399,28 @@ mod tests {
         }
         parts.servers.clear();
         assert_eq!(Map::try_from(parts), Err(MapError::NoServers));
+    }
+
+    #[test]
+    fn members_of_shards_live_at_the_sites_that_are_named() {
+        let sites = Sites::round_robin(&["east", "west"], 4);
+        let shards = ShardSites::parse("west,east west,west").unwrap();
+        let map = |deal| {
+            let beside =
+                Beside { sites: sites.clone(), shards: Some(&shards), ..Beside::default() };
+            Map::deal_beside(servers(4), deal, beside)
+        };
+        let deal = Deal { repositories: 4, replicas: 2, ..Deal::default() };
+        let homes = [1, 0, 3, 1].map(NodeId);
+        assert_eq!(*map(deal).unwrap().catalog.homes, homes);
+        for (deal, part) in [
+            (Deal { replicas: 1, ..deal }, "there are to be 4 with 1, each kept by 1 servers"),
+            (Deal { group: 3, ..deal }, "each kept by 3 servers"),
+            (Deal { loops: 4, ..deal }, "where 1 processes keep data"),
+        ] {
+            let error = map(deal).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! has an epoch of its own, and of two catalogs the newer of each is [taken](Catalog::newest).
 
 mod hierarchy;
+mod shard_sites;
 mod sites;
 mod spaces;
 mod tree_file;
@@ -17,6 +18,7 @@ mod tree_plan;
 mod tree_shape;
 
 pub use hierarchy::{Hierarchy, InnerNode, NotATree};
+pub use shard_sites::{ShardSites, ShardSitesError};
 pub use sites::{Sites, TwoSites};
 pub use spaces::{Index, Partitioning, Space, SpaceOptions};
 pub use tree_file::{NamedTree, TREE_BYTES_MAX, TreeFault, TreeFileError};

@@ -133,6 +133,11 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     }
     /// Whether it has masters, which the [catalog](Catalog::masters) may put on nodes of their own.
     fn has_masters(switches: &Self::Switches) -> bool;
+    /// Whether repositories with numbers in a row, as many as a key has replicas, keep the same
+    /// keys, so that it can be said [where](crate::catalog::ShardSites) those of each shard are.
+    fn has_shards(_: &Self::Switches) -> bool {
+        false
+    }
     /// Whether a node whose disk is lost ([`lost_disk`](crate::options::Settings::lost_disk)) gets
     /// its data back from others, though no group keeps it.
     fn exchanges_members(_: &Self::Switches) -> bool {

@@ -50,6 +50,8 @@ pub trait AnyProtocol: Debug + Send + Sync {
     fn staleness(&self) -> StalenessSupport;
     /// [`Protocol::has_masters`].
     fn has_masters(&self) -> bool;
+    /// [`Protocol::has_shards`].
+    fn has_shards(&self) -> bool;
     /// [`Protocol::exchanges_members`].
     fn exchanges_members(&self) -> bool;
     /// [`Protocol::may_start_empty`].
@@ -112,6 +114,10 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
 
     fn has_masters(&self) -> bool {
         P::has_masters(&self.0)
+    }
+
+    fn has_shards(&self) -> bool {
+        P::has_shards(&self.0)
     }
 
     fn exchanges_members(&self) -> bool {

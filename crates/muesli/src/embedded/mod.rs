@@ -28,6 +28,7 @@ use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam_queue::ArrayQueue;
+use muesli_core::catalog::Sites;
 use muesli_core::machine::has_validators;
 use muesli_core::{
     Catalog, Nanos, NodeId, Parallel, Protocol, Recorder, Settings, SpaceOptions, Timestamp,
@@ -106,7 +107,9 @@ struct Loops {
     serving: usize,
     inboxes: Arc<[LoopInbox]>,
     closing: Arc<Closing>,
-    /// Where the data last, if they do, until the database is closed.
+    /// Whether the data last.
+    lasts: bool,
+    /// Where, until the database is closed.
     storage: Mutex<Option<DatabaseStorage>>,
     threads: Mutex<Vec<JoinHandle<Report>>>,
 }
@@ -138,10 +141,13 @@ fn open(options: Options) -> Result<Db, Error> {
         return Err(Error::Options("loops for validators are for a tree: give one".to_owned()));
     }
     options.limits.check().map_err(Error::Options)?;
-    let loops = options.loops.min(options.repositories.max(1));
+    let loops = match options.shards {
+        Some(_) => options.loops, // Some may have none.
+        None => options.loops.min(options.repositories.max(1)),
+    };
     let all = loops + options.masters + options.validator_loops;
-    let homes: Vec<_> = (0..options.repositories).map(|r| NodeId((r % loops) as u32)).collect();
     let nodes: Vec<_> = (0..all as u32).map(NodeId).collect();
+    let homes = homes(&options, &nodes[..loops])?;
     let (masters, apart) = nodes[loops..].split_at(options.masters);
     let catalog = Catalog::new(&homes, options.replicas, &nodes)?.with_masters(masters);
     let catalog = catalog.with_partitions_per_repository(options.partitions_per_repository)?;
@@ -160,6 +166,32 @@ fn open(options: Options) -> Result<Db, Error> {
     let parallel = parallel.collect::<Result<_, _>>();
     let parallel = parallel.map_err(|error| Error::Options(error.to_string()))?;
     start_named(&options.protocol, Start { options: &options, parallel, catalog })
+}
+
+/// Homes of the repositories on these loops.
+fn homes(options: &Options, loops: &[NodeId]) -> Result<Vec<NodeId>, Error> {
+    let Some(shards) = &options.shards else {
+        return Ok((0..options.repositories).map(|at| loops[at % loops.len()]).collect());
+    };
+    let named = (shards.repositories(), shards.replicas());
+    if (options.repositories, options.replicas) != named {
+        let Options { repositories, replicas, .. } = options;
+        let error = format!(
+            "`shards` names {} repositories with {} replicas of each key, and `repositories` is \
+             {repositories}, `replicas` {replicas}: give them so",
+            named.0, named.1
+        );
+        return Err(Error::Options(error));
+    }
+    #[cfg(feature = "cluster")]
+    if options.durable.is_some() {
+        let error = "`shards` is to try out sites in one process, whose data are in memory: leave \
+                     `durable` out";
+        return Err(Error::Options(error.to_owned()));
+    }
+    let sites = options.sites.as_ref().map_or_else(Sites::default, |it| it.sites(loops.len()));
+    let homes = shards.homes(&sites, loops, 1);
+    homes.map_err(|error| Error::Options(error.to_string()))
 }
 
 /// Where the data of a database last, if they do, and what each loop begins with there.
@@ -197,6 +229,10 @@ impl Choice for Start<'_> {
         }
         if self.options.tree.is_some() && !has_validators::<P>(&switches) {
             let error = format!("protocol `{}` goes by no tree", self.options.protocol);
+            return Err(Error::Options(error));
+        }
+        if self.options.shards.is_some() && !P::has_shards(&switches) {
+            let error = format!("protocol `{}` has no shards", self.options.protocol);
             return Err(Error::Options(error));
         }
         let (files, catalog) = open_files(self.options, self.catalog)?;
@@ -268,7 +304,7 @@ fn start<P: Protocol>(
     }
     drop(opened);
     let (lasts, storage) = (storage.is_some(), Mutex::new(storage));
-    let driver = Loops { serving, inboxes, closing, storage, threads: Mutex::new(threads) };
+    let driver = Loops { serving, inboxes, closing, lasts, storage, threads: Mutex::new(threads) };
     // In memory nothing is to be read first.
     let issued = if lasts { driver.wait_until_open(&results)? } else { Timestamp::ZERO };
     let how = (options.retry, options.procedures.clone());
@@ -396,7 +432,11 @@ impl LoopDriver for Loops {
         if let Some(failed) = self.failure() {
             return Err(failed);
         }
-        self.storage().as_mut().map_or(Ok(()), |storage| storage.keep_space(name, options))
+        match self.storage().as_mut() {
+            Some(storage) => storage.keep_space(name, options),
+            None if self.lasts => Err(Error::Closed),
+            None => Ok(()),
+        }
     }
 
     fn failure(&self) -> Option<Error> {

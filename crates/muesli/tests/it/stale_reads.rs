@@ -24,7 +24,8 @@ fn get(db: &Db) -> Result<Option<SmallBytes>, Error> {
 /// A thread's transactions go to the loops in turn, each a site of its own here.
 #[test]
 fn a_session_sees_its_own_commits_at_whichever_site_it_reads() {
-    let protocols = ["alvin", "alvin-eus", "certified-multipaxos", "certified-m2paxos", "score"];
+    let protocols =
+        ["alvin", "alvin-eus", "certified-multipaxos", "certified-m2paxos", "sharded-pob", "score"];
     for protocol in protocols {
         let db = open(protocol);
         let stale = db.at_most_stale(Duration::from_secs(5));
@@ -91,7 +92,13 @@ fn what_another_session_committed_is_seen_once_the_bound_is_over() {
 
 #[test]
 fn who_is_not_to_wait_is_refused_until_there_is_a_snapshot() {
-    let db = open("alvin");
+    for protocol in ["alvin", "sharded-multipaxos"] {
+        is_refused_until_there_is_a_snapshot(protocol);
+    }
+}
+
+fn is_refused_until_there_is_a_snapshot(protocol: &str) {
+    let db = open(protocol);
     put(&db, "there");
     let refused = db.at_most_stale(Duration::from_secs(5)).refusing_stale();
     let mut refusals = 0;

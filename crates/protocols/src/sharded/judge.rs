@@ -45,6 +45,7 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
         | Message::Answer { .. }
         | Message::AskClock { .. }
         | Message::ClockReply { .. }
+        | Message::NotFresh { .. }
         | Message::Unwatch { .. }
         | Message::Changed { .. } => true,
     }
@@ -64,10 +65,14 @@ pub(super) fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> 
             judge_reader(request.snapshot, request.at_least, view)?;
             judge_page(request, view)
         }
-        Message::Release { .. }
-        | Message::Renew { .. }
-        | Message::AskClock { .. }
-        | Message::Unwatch { .. } => judge_asker(view),
+        Message::AskClock { bound, .. } => {
+            judge_asker(view)?;
+            judge_moment(None, bound.seen)?;
+            view.issued(Timestamp::new(bound.seen, RepositoryId(0)))
+        }
+        Message::Release { .. } | Message::Renew { .. } | Message::Unwatch { .. } => {
+            judge_asker(view)
+        }
         Message::Watch { reads, ranges, .. } => judge_watch(reads, ranges, view),
         Message::Commit { settled_below, participants, command, .. } => {
             judge_asker(view)?;
@@ -80,25 +85,13 @@ pub(super) fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> 
             ensure(participants.contains(&shard), Rejection::Role)?;
             judge_command(command, shard, view)
         }
-        Message::KeysReply(reply) => {
-            judge_answerer(view)?;
-            judge_moment(reply.snapshot, reply.clock)?;
-            reply.found.iter().try_for_each(|found| in_range(found.recorded()))
-        }
-        Message::PageReply(reply) => {
-            judge_answerer(view)?;
-            judge_moment(reply.snapshot, reply.clock)?;
-            reply.rows.iter().try_for_each(|(_, found)| in_range(found.recorded()))
-        }
-        Message::Ended { decision, .. } => {
-            judge_answerer(view)?;
-            judge_decision(*decision)
-        }
-        Message::NotKnown { .. } => judge_answerer(view),
-        Message::Changed { clock, .. } | Message::ClockReply { clock, .. } => {
-            judge_answerer(view)?;
-            judge_moment(None, *clock)
-        }
+        Message::KeysReply(_)
+        | Message::PageReply(_)
+        | Message::Ended { .. }
+        | Message::NotKnown { .. }
+        | Message::NotFresh { .. }
+        | Message::Changed { .. }
+        | Message::ClockReply { .. } => judge_reply(message, view),
         Message::Broadcast { .. } => {
             view.member()?;
             ensure(view.repository().is_some(), Rejection::Role)
@@ -118,6 +111,26 @@ pub(super) fn judge(message: &Message, view: View<'_>) -> Result<(), Rejection> 
                 participants.contains(&from) && participants.contains(&own_shard(view)?);
             ensure(take_part, Rejection::Sender)
         }
+    }
+}
+
+/// Whether this sender may answer so.
+fn judge_reply(message: &Message, view: View<'_>) -> Result<(), Rejection> {
+    judge_answerer(view)?;
+    match message {
+        Message::KeysReply(reply) => {
+            judge_moment(reply.snapshot, reply.clock)?;
+            reply.found.iter().try_for_each(|found| in_range(found.recorded()))
+        }
+        Message::PageReply(reply) => {
+            judge_moment(reply.snapshot, reply.clock)?;
+            reply.rows.iter().try_for_each(|(_, found)| in_range(found.recorded()))
+        }
+        Message::Ended { decision, .. } => judge_decision(*decision),
+        Message::Changed { clock, .. } | Message::ClockReply { clock, .. } => {
+            judge_moment(None, *clock)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -64,7 +64,9 @@ pub mod message;
 pub mod participant;
 mod switches;
 
-use muesli_core::{Catalog, Isolation, NoService, NodeId, Protocol, Rejection, ServiceId, View};
+use muesli_core::{
+    Catalog, Isolation, NoService, NodeId, Protocol, Rejection, ServiceId, StalenessSupport, View,
+};
 
 pub use coordinator::ShardedCoordinator;
 pub use message::{Message, Record};
@@ -113,6 +115,14 @@ impl Protocol for Sharded {
     }
 
     fn offers_strict(_: &Switches) -> bool {
+        true
+    }
+
+    fn staleness(_: &Switches) -> StalenessSupport {
+        StalenessSupport::Bounded
+    }
+
+    fn has_shards(_: &Switches) -> bool {
         true
     }
 

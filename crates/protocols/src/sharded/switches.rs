@@ -25,6 +25,9 @@ breakable! {
         ComparesWatches = "sharded_compares_watches",
         /// Versions are kept for as long as somebody may read them.
         KeepsReaders = "sharded_keeps_readers",
+        /// Who may be stale is told of a clock that is fresh enough. Broken: of the oldest one that
+        /// versions are kept of.
+        BoundsStaleness = "sharded_bounds_staleness",
         /// A transaction is prepared once, however often it was asked for.
         PreparesOnce = "sharded_prepares_once",
     }

@@ -1,7 +1,7 @@
 //! Sharded protocols, as pages show them.
 
 use muesli_core::parts::versions::Versions;
-use muesli_core::{Decision, Role, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Decision, Nanos, Role, SmallBytes, SpaceId, Timestamp, TxnId};
 use muesli_protocols::certified::message::FoundKey;
 use muesli_protocols::certified::message::command::CertifiedCommand;
 use muesli_protocols::sharded::locator::ShardId;
@@ -50,7 +50,11 @@ impl Subject for Sharded {
                 let in_doubt = if *in_doubt { ", in doubt" } else { "" };
                 format!("Ask {}{in_doubt}", name(*txn, names))
             }
+            Message::AskClock { bound, .. } if bound.most > Nanos(0) => {
+                format!("AskClock, {} ms old at most", bound.most.as_millis())
+            }
             Message::AskClock { .. } => "AskClock".to_owned(),
+            Message::NotFresh { .. } => "NotFresh".to_owned(),
             Message::ClockReply { clock, .. } => format!("ClockReply {clock}"),
             Message::Watch { reads, ranges, .. } => {
                 format!("Watch {} keys, {} ranges", reads.len(), ranges.len())

@@ -3,7 +3,8 @@
 use muesli_core::Nanos;
 use muesli_core::outcome::BOUNDING_PROTOCOLS;
 use muesli_registry::{
-    bounds_staleness, check_caches, check_masters, check_strict, check_tree, timestamp_step,
+    bounds_staleness, check_caches, check_masters, check_shards, check_strict, check_tree,
+    timestamp_step,
 };
 
 #[test]
@@ -25,6 +26,8 @@ fn protocols_can_what_their_families_can() {
         let coordinators = name.ends_with("-flat") || *name == "hierarchy-flat-unchecked";
         let tree = name.starts_with("hierarchy") && !coordinators;
         assert_eq!(check_tree(name, true).is_ok(), tree, "{name}");
+        assert_eq!(check_shards(name, true).is_ok(), name.starts_with("sharded-"), "{name}");
+        assert!(check_shards(name, false).is_ok(), "{name}");
     }
     assert_eq!(timestamp_step("granola"), Ok(Nanos(1_024)));
     assert!(check_strict("2pc", true).is_ok(), "an earlier name");
@@ -44,6 +47,8 @@ fn what_cannot_be_is_said_with_what_can() {
     assert!(error.contains("`score` has no timestamp") && error.contains("granola-passing"));
     let error = check_tree("score", true).unwrap_err().to_string();
     assert!(error.contains("`score` goes by no tree") && error.contains("hierarchy-locking"));
+    let error = check_shards("alvin", true).unwrap_err().to_string();
+    assert!(error.contains("`alvin` has no shards") && error.contains("sharded-pob"), "{error}");
     let error = check_masters("score", 2).unwrap_err().to_string();
     assert!(error.contains("`score` has no masters") && error.contains("sinfonia"), "{error}");
 }

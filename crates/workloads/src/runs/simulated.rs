@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli::Error;
-use muesli_core::catalog::{CatalogError, TreeError, TreePlan};
+use muesli_core::catalog::{CatalogError, ShardSitesError, TreeError, TreePlan};
 use muesli_core::{Batching, Nanos, Protocol, Typed};
 use muesli_group::layout::Unfit;
-use muesli_registry::{Grouping, NoMasters, NoProtocol};
+use muesli_registry::{Grouping, NoMasters, NoProtocol, NoShards};
 use muesli_sim::hardware::processor::ProcessorLoad;
 use muesli_sim::network::racks::RackTraffic;
 use muesli_sim::plan::Plan;
@@ -226,6 +226,30 @@ pub enum SimulationError {
     /// Masters that the protocol does not have.
     #[error(transparent)]
     Masters(#[from] NoMasters),
+    /// Sites of shards that the protocol does not have.
+    #[error(transparent)]
+    Shards(#[from] NoShards),
+    /// Sites of shards at which these cannot be.
+    #[error(transparent)]
+    ShardSites(#[from] ShardSitesError),
+    /// Sites of other shards than there are to be.
+    #[error(
+        "the sites of shards name {named} repositories with {each} replicas of each key, and \
+         there are to be {repositories} with {replicas}, in groups of {group}: give them so, \
+         without groups"
+    )]
+    ShardCounts {
+        /// Repositories that are named.
+        named: usize,
+        /// Replicas of each key by that.
+        each: usize,
+        /// Repositories that there are to be.
+        repositories: usize,
+        /// Replicas of each key.
+        replicas: usize,
+        /// Members of each group; 1: no groups.
+        group: u16,
+    },
     /// Racks that the nodes do not fill.
     #[error(transparent)]
     Racks(#[from] NoRacks),

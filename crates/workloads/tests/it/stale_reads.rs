@@ -2,6 +2,8 @@
 //! all that had ended before that, and a rule that is broken is noticed.
 
 use muesli_protocols::certified::{CertifiedSwitch, Switches};
+use muesli_protocols::sharded::{self, Sharded, ShardedSwitch};
+use muesli_protocols::two_phase::Sabotage as _;
 use muesli_workloads::seeded_run::SeededRun;
 
 use crate::certified::{PROTOCOLS, is_noticed_in, problems, seeded_run};
@@ -13,8 +15,8 @@ fn stale(protocol: &str, workload: &str, parameters: &[&str]) -> SeededRun {
 
 #[test]
 fn readers_see_what_had_ended_before_their_bound() {
-    // Under these two they are strict.
-    let protocols = PROTOCOLS.into_iter().chain(["score", "sharded-pob"]);
+    // Under `score` they are strict.
+    let protocols = PROTOCOLS.into_iter().chain(["score", "sharded-pob", "sharded-multipaxos"]);
     let bounds = ["stale=5", "stale=40", "stale=300"];
     for (place, protocol) in protocols.enumerate() {
         let run = stale(protocol, "bank", &[bounds[place % bounds.len()], "reads=70"]);
@@ -33,6 +35,17 @@ fn a_site_that_loses_its_disk_has_no_cut_and_numbers_as_the_others_do() {
     for seed in 0..2 {
         assert_eq!(problems(&run, seed), Vec::<String>::new(), "seed {seed}");
     }
+}
+
+#[test]
+fn a_shard_that_says_what_its_clock_was_long_ago_is_noticed() {
+    let mut switches = sharded::Switches::pob();
+    switches.set(ShardedSwitch::BoundsStaleness, false);
+    let name = "sharded-stale";
+    muesli::register_protocol::<Sharded>(name, switches).expect("a name that is free");
+    let run = stale(name, "bank", &["stale=20", "reads=70"]);
+    let found = (0..20).find(|&seed| !problems(&run, seed).is_empty());
+    assert!(found.is_some(), "twenty seeds are fine");
 }
 
 /// Without a rule of `alvin` some seed has a problem.

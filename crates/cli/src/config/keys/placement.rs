@@ -1,7 +1,7 @@
 //! How keys are shared out, which servers keep them, and under which protocol.
 
 use muesli_core::NodeId;
-use muesli_core::catalog::Sites;
+use muesli_core::catalog::{ShardSites, Sites};
 
 use super::super::Config;
 use super::super::tree_form::form;
@@ -151,6 +151,15 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
         set: set_sites,
     },
     ConfigKey {
+        name: "shards",
+        value: "SITE,… …",
+        default: "",
+        help: "Under sharded-*, the sites of each shard's members, as in \"east,west west,north\" \
+               for two shards of two, which are 4 repositories with 2 replicas; the same on all \
+               servers. None: repositories are dealt to servers in turn",
+        set: set_shards,
+    },
+    ConfigKey {
         name: "tree",
         value: "SHAPE|FILE",
         default: "",
@@ -191,6 +200,11 @@ fn set_sites(config: &mut Config, text: &str) -> Result<(), String> {
         all.push((name, nodes(listed)?));
     }
     put(&mut config.server.sites, Sites::new(&all).map_err(|error| error.to_string())?)
+}
+
+fn set_shards(config: &mut Config, text: &str) -> Result<(), String> {
+    let shards = |text| ShardSites::parse(text).map_err(|error| error.to_string());
+    put(&mut config.server.shards, if text.is_empty() { None } else { Some(shards(text)?) })
 }
 
 fn set_masters(config: &mut Config, text: &str) -> Result<(), String> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
 use muesli_core::procedure::Place;
-use muesli_core::{Call, Catalog, Failure, Fragment, Here, OpId, Step, TxnOptions};
+use muesli_core::{Call, Catalog, Failure, Fragment, Here, OpId, Staleness, Step, TxnOptions};
 
 use super::ShardedCoordinator;
 use super::running::{DeferredEnd, ShardedTransaction};
@@ -48,7 +48,9 @@ impl ShardedCoordinator {
             return Step::Done(Err(failure));
         }
         let op = OpId(self.next_number());
-        if options.strict {
+        if options.strict || options.staleness.is_some() {
+            let staleness = options.staleness.map(|_| Staleness::NONE);
+            let options = TxnOptions { strict: true, staleness, ..options };
             let txn = self.begin(options, cx);
             let running = self.running.get_mut(&txn.slot).expect("just begun");
             running.ends = Some(DeferredEnd { op, calls: Some((commands, fragments)) });

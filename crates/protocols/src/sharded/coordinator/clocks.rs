@@ -1,13 +1,15 @@
-//! Strict transactions: they lie beyond the clocks of all shards, as these were after they began.
+//! Strict transactions, and those that may be stale: they lie beyond the clocks of all shards, as
+//! these were after they began, or a while before that.
 
 use std::collections::BTreeSet;
 
-use muesli_core::{Here, OpId, RepositoryId, Step, Timestamp, Txn};
+use muesli_core::{Failure, Here, OpId, RepositoryId, Step, Timestamp, Txn};
 
 use super::ShardedCoordinator;
 use super::operations::{ShardedOperation, ShardedReads};
 use super::running::DeferredEnd;
 use crate::sharded::locator::{ShardId, shards};
+use crate::sharded::message::command::end_of;
 use crate::sharded::{Context, Sharded};
 
 impl ShardedCoordinator {
@@ -55,10 +57,24 @@ impl ShardedCoordinator {
         let options = &mut running.options;
         options.lower_bound = options.lower_bound.max(beyond);
         running.is_beyond_clocks = true;
+        if running.may_be_stale() {
+            // No later than it must be: all shards have come there, or soon will have.
+            let counter = running.options.lower_bound.counter().max(self.reads_from);
+            running.snapshot = Some(end_of(counter));
+        }
         match running.ends.take() {
             Some(ends) => self.end_deferred(txn, ends, cx),
             None => self.go_on_all(txn, here, cx),
         }
+    }
+
+    /// A shard does not know a clock that is fresh enough for a transaction that is not to wait.
+    pub(super) fn on_not_fresh(&mut self, request: u64, cx: &mut Context<'_>) {
+        let is_of_clocks = |kind: &ShardedReads| matches!(kind, ShardedReads::Clocks { .. });
+        let Some((op, _)) = self.take_request(request, is_of_clocks) else { return };
+        let txn = self.operations[&op].txn;
+        let (most, _) = self.running[&txn.slot].clock_age();
+        self.fail(txn, &Failure::NotFresh { most_ms: most.as_millis() }, cx);
     }
 
     /// Ends a transaction that has waited for clocks.

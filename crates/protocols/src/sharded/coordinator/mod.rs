@@ -19,7 +19,7 @@ use muesli_core::contract::at_once;
 use muesli_core::recorder::{Recorder, Status};
 use muesli_core::{
     Abort, Address, Answer, Doubt, Failure, Here, Nanos, NodeId, OpId, Operation, Outcome, Put,
-    RepositoryId, Step, Timestamp, Txn, TxnId, TxnOptions, timers,
+    RepositoryId, Staleness, Step, Timestamp, Txn, TxnId, TxnOptions, timers,
 };
 
 use super::locator::ShardId;
@@ -112,6 +112,18 @@ impl ShardedCoordinator {
 
     fn begin(&mut self, options: TxnOptions, cx: &Context<'_>) -> Txn {
         self.begun = self.begun.wrapping_add(1);
+        let options = match options.staleness {
+            None => options,
+            // Nothing is as fresh as that already: it waits.
+            Some(Staleness { most: Nanos(0), .. }) => {
+                TxnOptions { strict: true, staleness: Some(Staleness::NONE), ..options }
+            }
+            // Versions are not kept for longer than the age of a snapshot.
+            Some(it) => {
+                let most = it.most.min(cx.settings.snapshot_age_max);
+                TxnOptions { staleness: Some(Staleness { most, ..it }), ..options }
+            }
+        };
         let transaction = ShardedTransaction::new(options, cx.now());
         let before = self.running.insert(self.begun, transaction);
         assert!(before.is_none(), "number {} is of a transaction that runs", self.begun);
@@ -297,6 +309,7 @@ impl muesli_core::Coordinator<Sharded> for ShardedCoordinator {
             }
             Message::NotKnown { txn } => self.on_not_known(txn, cx),
             Message::ClockReply { request, clock } => self.on_clock(request, clock, here, cx),
+            Message::NotFresh { request } => self.on_not_fresh(request, cx),
             Message::Changed { request, clock } => self.on_changed(from, (request, clock), cx),
             // For members.
             Message::Keys(_)

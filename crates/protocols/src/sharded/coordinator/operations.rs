@@ -11,7 +11,7 @@ use muesli_core::{
 use super::ShardedCoordinator;
 use crate::certified::message::FoundKey;
 use crate::sharded::locator::ShardId;
-use crate::sharded::message::{Message, ShardKeysRequest, ShardPageRequest};
+use crate::sharded::message::{ClockBound, Message, ShardKeysRequest, ShardPageRequest};
 use crate::sharded::participant::ReadStep;
 use crate::sharded::{Context, Sharded};
 
@@ -47,8 +47,8 @@ pub struct AskedShard {
 enum ShardRequest {
     Keys(ShardKeysRequest),
     Page(ShardPageRequest),
-    /// The request's number.
-    Clock(u64),
+    /// The request's number, and how old the clock may be.
+    Clock(u64, ClockBound),
 }
 
 /// What an operation reads.
@@ -177,7 +177,7 @@ impl ShardedCoordinator {
     ) -> Result<(), Failure> {
         let txn = self.operations[&op].txn;
         let read = self.request(op, (shard, asked.request), cx);
-        if !matches!(read, ShardRequest::Clock(_)) {
+        if !matches!(read, ShardRequest::Clock(..)) {
             let running = self.running.get_mut(&txn.slot).expect("a transaction that runs");
             running.asked.insert(asked.to);
             if running.snapshot.is_none() {
@@ -196,7 +196,7 @@ impl ShardedCoordinator {
                     ReadStep::Answered(reply) => return self.take_page(op, shard, reply, cx),
                     ReadStep::Waits(_) => {}
                 },
-                ShardRequest::Clock(_) => {}
+                ShardRequest::Clock(..) => {}
             }
         }
         cx.send_to_repository(asked.to, message(read));
@@ -225,7 +225,11 @@ impl ShardedCoordinator {
                 let keys = page.map(|(_, key)| (*space, key.clone())).collect();
                 ShardRequest::Keys(ShardKeysRequest { request, reader, snapshot, at_least, keys })
             }
-            ShardedReads::Clocks { .. } => ShardRequest::Clock(request),
+            ShardedReads::Clocks { .. } => {
+                let (most, waits) = running.clock_age();
+                let seen = self.issued.counter();
+                ShardRequest::Clock(request, ClockBound { most, waits, seen })
+            }
             ShardedReads::Range { scan, wanted, parts } => {
                 let part = &parts[&shard];
                 let (lo, hi) = (scan.lo.clone(), scan.hi.clone());
@@ -266,7 +270,7 @@ impl ShardedCoordinator {
         let known = self.requests.get(&request);
         assert_eq!(known, Some(&(op, shard)), "request {request} is of another operation");
         let read = self.request(op, (shard, request), cx);
-        if !matches!(read, ShardRequest::Clock(_)) {
+        if !matches!(read, ShardRequest::Clock(..)) {
             self.running.get_mut(&txn.slot).expect("a transaction that runs").asked.insert(to);
         }
         cx.send_to_repository(to, message(read));
@@ -386,6 +390,6 @@ fn message(read: ShardRequest) -> Message {
     match read {
         ShardRequest::Keys(request) => Message::Keys(request),
         ShardRequest::Page(request) => Message::Page(request),
-        ShardRequest::Clock(request) => Message::AskClock { request },
+        ShardRequest::Clock(request, bound) => Message::AskClock { request, bound },
     }
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::recorder::{Recorder, Status};
 use muesli_core::{
-    Catalog, Nanos, OpId, RepositoryId, SmallBytes, SpaceId, Timestamp, TxnId, TxnOptions,
+    Catalog, Nanos, OpId, RepositoryId, SmallBytes, SpaceId, Staleness, Timestamp, TxnId,
+    TxnOptions,
 };
 
 use crate::certified::message::FoundKey;
@@ -40,7 +41,8 @@ pub struct ShardedTransaction {
     pub choosing: Option<u64>,
     /// The largest clock of a shard that it was told of.
     pub clock: u64,
-    /// It lies beyond the clocks of all shards, as a strict one is to.
+    /// It lies beyond the clocks of all shards, as a strict one is to, or beyond what they were a
+    /// while ago, as one is to that may be stale; or it need not.
     pub is_beyond_clocks: bool,
     /// What waits until it does.
     pub ends: Option<DeferredEnd>,
@@ -54,7 +56,8 @@ impl ShardedTransaction {
     /// One that has done nothing.
     pub fn new(options: TxnOptions, begin: Nanos) -> ShardedTransaction {
         let (sets, asked, snapshot, choosing, reads, ranges) = Default::default();
-        let (clock, is_beyond_clocks, ends) = (0, !options.strict, None);
+        let is_beyond_clocks = !options.strict && options.staleness.is_none();
+        let (clock, ends) = (0, None);
         ShardedTransaction {
             options,
             begin,
@@ -86,6 +89,19 @@ impl ShardedTransaction {
     pub fn has_read_range(&mut self, shard: ShardId, range: ReadRange) {
         assert_eq!(range.within.space, range.seen.space, "a range of two spaces");
         self.ranges.push((shard, range));
+    }
+
+    /// Whether it reads at a moment that is as old as its client permits.
+    pub fn may_be_stale(&self) -> bool {
+        self.options.staleness.is_some() && !self.options.strict
+    }
+
+    /// How old the clocks may be that it is to lie beyond, and whether to wait for them.
+    pub fn clock_age(&self) -> (Nanos, bool) {
+        match self.options.staleness {
+            Some(Staleness { most, waits }) if self.may_be_stale() => (most, waits),
+            _ => (Nanos(0), true),
+        }
     }
 
     /// Whether it has read something.

@@ -5,12 +5,26 @@ pub mod command;
 use muesli_broadcast::{ChosenMessage, ChosenRecord};
 use muesli_core::parts::single_repository::NewValues;
 use muesli_core::{
-    Abort, Decision, KeyRange, SmallBytes, SpaceId, Timestamp, TxnId, wire_enum, wire_struct,
+    Abort, Decision, KeyRange, Nanos, SmallBytes, SpaceId, Timestamp, TxnId, wire_enum, wire_struct,
 };
 
 use super::locator::ShardId;
 use crate::certified::message::command::{CallsEnd, CertifiedCommand, ReadKey, ReadRange};
 use crate::certified::message::{FoundKey, ReaderNumber};
+
+/// How old what a shard's clock says may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockBound {
+    /// Nothing that anybody was answered so long before is missing, by the member's own clock;
+    /// zero: before the member was asked.
+    pub most: Nanos,
+    /// Whether to wait where the member does not know such a clock yet; else it says so.
+    pub waits: bool,
+    /// The largest clock of a shard that the coordinator was told of.
+    pub seen: u64,
+}
+
+wire_struct!(ClockBound { most: Nanos, waits: bool, seen: u64 });
 
 /// A request to read keys of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -219,10 +233,12 @@ pub enum Message {
         has_ended: bool,
     },
     /// Coordinator to a member of each shard: what does the clock say, after all that anybody was
-    /// answered?
+    /// answered, or was a while ago?
     AskClock {
         /// The coordinator's number for the answer.
         request: u64,
+        /// How long ago.
+        bound: ClockBound,
     },
     /// The answer.
     ClockReply {
@@ -230,6 +246,11 @@ pub enum Message {
         request: u64,
         /// What it says.
         clock: u64,
+    },
+    /// The answer to who is not to wait: such a clock is not known yet.
+    NotFresh {
+        /// The number of the request.
+        request: u64,
     },
     /// Coordinator to a member of each shard: say when something of this has changed.
     Watch {
@@ -272,11 +293,12 @@ wire_enum!(Message, "message of a sharded protocol" {
     9 => Broadcast { spaces: u16, message: ChosenMessage },
     10 => Answer { txn: TxnId, answer: ShardAnswer },
     11 => Ask { txn: TxnId, participants: Vec<ShardId>, in_doubt: bool, has_ended: bool },
-    12 => AskClock { request: u64 },
+    12 => AskClock { request: u64, bound: ClockBound },
     13 => ClockReply { request: u64, clock: u64 },
     14 => Watch { request: u64, reads: Vec<ReadKey>, ranges: Vec<ReadRange> },
     15 => Unwatch { request: u64 },
     16 => Changed { request: u64, clock: u64 },
+    17 => NotFresh { request: u64 },
 });
 
 /// What must survive.

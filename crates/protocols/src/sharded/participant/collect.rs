@@ -31,10 +31,15 @@ impl ShardMember {
         self.readers.expire(cx.now(), cx.settings);
         let memory = &cx.settings.memory;
         if memory.held().old > memory.old_limit {
-            self.readers.drop_oldest();
+            // What nobody reads yet goes first.
+            match self.fresh.oldest(cx.now()) {
+                Some(_) => self.fresh.clear(),
+                None => self.readers.drop_oldest(),
+            }
         }
         let oldest = self.readers.oldest().unwrap_or(self.clock);
-        let low = oldest.min(self.clock_a_while_ago(cx)).max(self.forgotten);
+        let fresh = self.fresh.oldest(cx.now()).unwrap_or(self.clock);
+        let low = oldest.min(self.clock_a_while_ago(cx)).min(fresh).max(self.forgotten);
         assert!(low <= self.clock, "snapshots below {low} are too old, of {}", self.clock);
         assert!(low >= self.forgotten, "{low} is forgotten already");
         self.forgotten = low;

@@ -12,6 +12,7 @@ mod commit;
 mod deletions;
 mod exchange;
 mod execute;
+mod fresh_clocks;
 mod ordering;
 mod reads;
 mod repeat;
@@ -39,6 +40,7 @@ use crate::certified::message::command::CallsEnd;
 use crate::certified::state::objects::CertifiedObjects;
 use crate::certified::state::readers::SiteReaders;
 use deletions::RecentDeletions;
+use fresh_clocks::FreshClocks;
 use reads::WaitingShardRead;
 
 pub use reads::{ReadStep, ShardRead};
@@ -59,6 +61,15 @@ struct ShardClient {
     at: Nanos,
     /// Its first transaction that was: incarnation and number. Of those before nothing is known.
     from: (u32, u64),
+}
+
+/// A barrier that is under way.
+#[derive(Clone, Debug)]
+struct PendingBarrier {
+    /// When it was proposed.
+    since: Nanos,
+    /// Who is to be told of the clock.
+    asked: Vec<(Address, u64)>,
 }
 
 /// What other shards have said of a transaction that is not prepared here yet.
@@ -107,7 +118,11 @@ pub struct ShardMember {
     /// Who is to be told of the clock, once a barrier is delivered that is not proposed yet, and
     /// that is.
     clock_requests: Vec<(Address, u64)>,
-    barriers: BTreeMap<CommandId, Vec<(Address, u64)>>,
+    /// All who wait to be told of the clock.
+    asking: BTreeSet<(Address, u64)>,
+    barriers: BTreeMap<CommandId, PendingBarrier>,
+    /// What the clock was a while ago.
+    fresh: FreshClocks,
     readers: SiteReaders,
     /// Who waits for changes.
     watches: Watches,
@@ -207,6 +222,7 @@ impl StateMachine<Sharded> for ShardMember {
             | Message::Ask { .. }
             | Message::AskClock { .. }
             | Message::ClockReply { .. }
+            | Message::NotFresh { .. }
             | Message::Watch { .. }
             | Message::Unwatch { .. }
             | Message::Changed { .. } => Ok(()),
@@ -233,6 +249,10 @@ impl StateMachine<Sharded> for ShardMember {
         let oldest = self.readers.oldest();
         assert!(oldest.is_none_or(|it| it >= self.forgotten), "{oldest:?} is served");
         assert!(self.horizon <= self.clock, "a horizon at {}, of {}", self.horizon, self.clock);
+        self.fresh.assert_invariants(self.forgotten, self.clock);
+        let asked = self.barriers.values().map(|it| it.asked.len()).sum::<usize>();
+        let asked = asked + self.clock_requests.len();
+        assert_eq!(asked, self.asking.len(), "who waits for a clock waits once");
         let mut barriers = self.barriers.keys();
         assert!(barriers.all(|id| self.proposed.contains_key(id)), "a barrier, and no command");
         let mut given = self.transactions.iter().map(|(_, it)| it.prepared.proposed.counter());
@@ -268,7 +288,7 @@ impl LoggedRole<Sharded> for ShardMember {
             Message::Ask { txn, participants, in_doubt, has_ended } => {
                 self.on_ask(from, (txn, participants), (in_doubt, has_ended), cx);
             }
-            Message::AskClock { request } => self.on_ask_clock(from, request),
+            Message::AskClock { request, bound } => self.on_ask_clock(from, request, bound, cx),
             Message::Watch { request, reads, ranges } => {
                 self.on_watch(from, request, (reads, ranges), cx);
             }
@@ -279,6 +299,7 @@ impl LoggedRole<Sharded> for ShardMember {
             | Message::Ended { .. }
             | Message::NotKnown { .. }
             | Message::ClockReply { .. }
+            | Message::NotFresh { .. }
             | Message::Changed { .. } => {}
         }
         self.go_on(cx);
@@ -355,7 +376,9 @@ impl muesli_core::Participant<Sharded> for ShardMember {
             waiting: BTreeMap::new(),
             waiting_reads: BTreeMap::new(),
             clock_requests: Vec::new(),
+            asking: BTreeSet::new(),
             barriers: BTreeMap::new(),
+            fresh: FreshClocks::default(),
             readers: SiteReaders::default(),
             watches: Watches::default(),
             forgotten: 0,
@@ -417,7 +440,7 @@ mod tests {
     fn whoever_waits_for_a_barrier_waits_for_a_command() {
         let mut member = member();
         let id = CommandId { leader: muesli_broadcast::MemberId(0), sequence: 1 };
-        member.barriers.insert(id, Vec::new());
+        member.barriers.insert(id, PendingBarrier { since: Nanos(0), asked: Vec::new() });
         member.assert_invariants();
     }
 

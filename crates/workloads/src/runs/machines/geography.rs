@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use muesli::SiteDelays;
-use muesli_core::catalog::Sites;
+use muesli_core::catalog::{ShardSites, ShardSitesError, Sites};
 use muesli_core::{Nanos, NodeId, Settings};
 use muesli_sim::latency::Latency;
 use muesli_sim::network::topology::{ChannelClass, Topology};
@@ -22,6 +22,8 @@ pub struct Geography {
     round_trips: Vec<Vec<u64>>,
     /// Where who orders all commits is placed, under protocols that have one.
     leader: usize,
+    /// The sites of each shard's members, under protocols that have shards.
+    shards: Option<ShardSites>,
 }
 
 /// A geography that cannot be.
@@ -32,8 +34,8 @@ pub enum NoGeography {
     Unknown(String),
     /// A line that says nothing of a site.
     #[error(
-        "line {line}: expected the name of a site and its round trips in milliseconds to the sites \
-         of the lines before, with blanks between; found `{text}`"
+        "line {line}: expected the name of a site, without commas and `=`, and its round trips in \
+         milliseconds to the sites of the lines before, with blanks between; found `{text}`"
     )]
     Line {
         /// Which, from 1.
@@ -101,7 +103,8 @@ impl Geography {
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let wrong = || NoGeography::Line { line: at + 1, text: line.to_owned() };
             let mut words = line.split_whitespace();
-            let name = words.next().ok_or_else(wrong)?;
+            let is_name = |name: &&str| !name.contains([',', '=']);
+            let name = words.next().filter(is_name).ok_or_else(wrong)?;
             let micros = |word: &str| {
                 let millis = word.parse::<f64>().ok().filter(|it| (0.0..=60_000.0).contains(it));
                 millis.map(|millis| (millis * 1_000.0) as u64)
@@ -118,7 +121,7 @@ impl Geography {
         }
         match names.is_empty() {
             true => Err(NoGeography::Line { line: 1, text: String::new() }),
-            false => Ok(Geography { names, round_trips, leader: 0 }),
+            false => Ok(Geography { names, round_trips, leader: 0, shards: None }),
         }
     }
 
@@ -134,7 +137,8 @@ impl Geography {
         let names = self.names[..wanted].to_vec();
         let rows = self.round_trips[..wanted].iter().map(|row| row[..wanted].to_vec());
         let leader = self.leader.min(wanted - 1);
-        Ok(Geography { names, round_trips: rows.collect(), leader })
+        let (round_trips, shards) = (rows.collect(), self.shards.clone());
+        Ok(Geography { names, round_trips, leader, shards })
     }
 
     /// The same, with the leader at the site of this name.
@@ -187,6 +191,26 @@ impl Geography {
         settings.suit_sites(self.leader as u16, Nanos(self.longest().as_nanos()));
     }
 
+    /// The same, with the members of each shard at the sites that are named for it.
+    pub fn with_shards(self, shards: Option<ShardSites>) -> Geography {
+        Geography { shards, ..self }
+    }
+
+    /// The sites of each shard's members, if they are named.
+    pub fn shards(&self) -> Option<&ShardSites> {
+        self.shards.as_ref()
+    }
+
+    /// Homes of the members of shards on so many nodes; `None`: no sites are named for them.
+    ///
+    /// # Errors
+    /// They cannot be there.
+    pub fn homes(&self, nodes: usize) -> Result<Option<Vec<NodeId>>, ShardSitesError> {
+        let all: Vec<NodeId> = (0..nodes as u32).map(NodeId).collect();
+        let homes = |it: &ShardSites| it.homes(&self.sites(nodes), &all, 1);
+        self.shards.as_ref().map(homes).transpose()
+    }
+
     /// Where so many nodes are, which are at these sites in turn.
     pub fn sites(&self, nodes: usize) -> Sites {
         Sites::round_robin(&self.names, nodes)
@@ -199,8 +223,8 @@ impl Geography {
             |from: usize, to: usize| Duration::from_nanos(self.one_way(from, to).as_nanos());
         let row = |from: usize| sites.clone().map(|to| one_way(from, to)).collect();
         let all = SiteDelays::new(sites.clone().map(row).collect());
-        let led = all.and_then(|all| all.led_from(self.leader));
-        led.expect("round trips of a minute at most, and a leader at one of the sites")
+        let led = all.and_then(|all| all.led_from(self.leader)?.named(&self.names));
+        led.expect("round trips of a minute at most, a leader at one of the sites, and a name each")
     }
 
     /// Lines from which [`parse`](Self::parse) makes it.

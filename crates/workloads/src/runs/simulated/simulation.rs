@@ -10,7 +10,7 @@ use muesli_core::catalog::{Hierarchy, TreeError, TreePlan};
 use muesli_core::parallel::Shuffled;
 use muesli_core::{AnyProtocol, Catalog, NodeId, Parallel};
 use muesli_group::layout;
-use muesli_registry::NoMasters;
+use muesli_registry::{NoMasters, NoShards};
 use muesli_sim::hardware::processor::ProcessorLoad;
 use muesli_sim::network::topology::Topology;
 use muesli_sim::random::Seed;
@@ -85,8 +85,13 @@ impl<'a> Simulation<'a> {
         let nodes = first_validator + plan.validator_nodes;
         let all: Vec<_> = (0..nodes).map(|node| NodeId(node as u32)).collect();
         let (masters, apart) = all[first_master..].split_at(plan.masters);
-        let catalog = catalog(workload, plan, nodes, apart)?.with_masters(masters);
-        let catalog = match geography(machine, plan)? {
+        let places = geography(machine, plan)?;
+        if places.as_ref().is_some_and(|it| it.shards().is_some()) && !protocol.has_shards() {
+            return Err(NoShards { name: plan.protocol.clone() }.into());
+        }
+        let catalog = catalog(workload, plan, nodes, (apart, places.as_ref()))?;
+        let catalog = catalog.with_masters(masters);
+        let catalog = match places {
             Some(geography) => catalog.with_sites(geography.sites(plan.nodes)),
             None => catalog,
         };
@@ -329,6 +334,9 @@ impl<'a> Simulation<'a> {
         match checked {
             Some(Ok(checks)) => checks,
             Some(Err(error)) => vec![failed("the data can be checked", error.to_string())],
+            None if settled.is_ok() => {
+                vec![failed("the data can be checked", "nobody began".to_owned())]
+            }
             None => vec![ends(&settled)],
         }
     }
@@ -403,15 +411,33 @@ fn catalog(
     workload: &Arc<dyn AnyWorkload>,
     plan: &Simulated,
     coordinators: usize,
-    apart: &[NodeId],
+    (apart, geography): (&[NodeId], Option<&Geography>),
 ) -> Result<Catalog, SimulationError> {
     let (nodes, repositories, grouped) = (plan.nodes, plan.repositories, plan.upkeep.group > 1);
-    if nodes == 0 || !grouped && nodes > repositories.max(1) {
+    let shards = geography.and_then(Geography::shards);
+    if nodes == 0 || !grouped && shards.is_none() && nodes > repositories.max(1) {
         return Err(SimulationError::Nodes { nodes, repositories });
     }
-    let homes: Vec<_> = match plan.upkeep.group {
-        0 | 1 => (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect(),
-        size => layout::homes(repositories.try_into().unwrap_or(u16::MAX), size, nodes as u32)?,
+    if let Some(shards) = shards {
+        let (named, each) = (shards.repositories(), shards.replicas());
+        if grouped || (named, each) != (repositories, plan.replicas) {
+            let (replicas, group) = (plan.replicas, plan.upkeep.group);
+            return Err(SimulationError::ShardCounts {
+                named,
+                each,
+                repositories,
+                replicas,
+                group,
+            });
+        }
+    }
+    let at_sites = geography.map_or(Ok(None), |it| it.homes(nodes))?;
+    let homes: Vec<_> = match (at_sites, plan.upkeep.group) {
+        (Some(homes), _) => homes,
+        (None, 0 | 1) => (0..repositories).map(|at| NodeId((at % nodes) as u32)).collect(),
+        (None, size) => {
+            layout::homes(repositories.try_into().unwrap_or(u16::MAX), size, nodes as u32)?
+        }
     };
     let visits = |node: &usize| plan.visiting && (nodes..nodes + plan.client_nodes).contains(node);
     let known = (0..coordinators).filter(|node| !visits(node));
