@@ -269,13 +269,7 @@ impl<P: Protocol> Loop<P> {
         let inner = &mut *state.inner.borrow_mut();
         inner.machine.effects.now = now;
         self.inboxes[self.at].signal.take_mail();
-        if self.inboxes[self.at].signal.take_attention() {
-            let inbox = &self.inboxes[self.at];
-            let catalog = inbox.catalog.lock().unwrap_or_else(|broken| broken.into_inner()).take();
-            if let Some(catalog) = catalog {
-                inner.machine.node.reconfigure(catalog);
-            }
-        }
+        self.take_attention(inner);
         let mut busy = false;
         for from in 0..self.links.from.len() {
             for _ in 0..MESSAGES_PER_TICK {
@@ -294,10 +288,23 @@ impl<P: Protocol> Loop<P> {
         busy
     }
 
+    /// Does what is asked of the loop seldom, if something is.
+    fn take_attention(&self, inner: &mut LoopState<P>) {
+        let inbox = &self.inboxes[self.at];
+        if inbox.signal.take_attention() {
+            let catalog = inbox.catalog.lock().unwrap_or_else(|broken| broken.into_inner()).take();
+            if let Some(catalog) = catalog {
+                inner.machine.node.reconfigure(catalog);
+            }
+        }
+    }
+
     fn take_jobs(&mut self) -> bool {
         let mut busy = false;
         for _ in 0..JOBS_PER_TICK {
             let Some(job) = self.inboxes[self.at].jobs.pop() else { break };
+            // Whoever sent it may have made a space before, since the turn began.
+            self.take_attention(&mut self.state.inner.borrow_mut());
             busy = true;
             self.executor.spawn(job());
         }

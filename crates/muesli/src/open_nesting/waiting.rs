@@ -27,7 +27,7 @@ use crate::transaction::retrying::ReadChange;
 use crate::transaction::tx::Tx;
 
 /// What was read once more, and is watched.
-struct WatchedReads {
+struct RepeatedReads {
     change: ReadChange,
     /// The transaction that has read it.
     _open: RollbackOnDrop,
@@ -107,7 +107,7 @@ impl Layer {
         &self,
         reads: &ReadNotes,
         timeout: &Timeout,
-    ) -> Result<Option<WatchedReads>, Error> {
+    ) -> Result<Option<RepeatedReads>, Error> {
         if !reads.can_be_compared() {
             return Ok(None);
         }
@@ -125,7 +125,7 @@ impl Layer {
         let found_again = WithTimeout::new(pin!(found_again), timeout).await;
         let change = found_again.and_then(|it| if it { open.tx.watch_reads() } else { Ok(None) });
         match change {
-            Ok(change) => Ok(change.map(|change| WatchedReads { change, _open: open })),
+            Ok(change) => Ok(change.map(|change| RepeatedReads { change, _open: open })),
             // Or all of it is more than one transaction may read.
             Err(error) if error.is_retryable() || error.kind() == ErrorKind::Limit => Ok(None),
             Err(error) => Err(error),

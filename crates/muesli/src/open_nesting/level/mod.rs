@@ -30,7 +30,7 @@ use muesli_core::{Row, Scan, SmallBytes, SpaceId};
 use crate::error::Error;
 use crate::transaction::detour::{Access, AccessWatcher};
 pub(super) use reads::ReadNotes;
-use reads::{Digest, OwnValue, SpaceKey};
+use reads::{FoundDigest, OwnValue, SpaceKey};
 use written::WrittenKeys;
 
 /// What levels of one tree may do.
@@ -245,7 +245,7 @@ impl NestingLevel {
             Access::Read(space, key) => own.read.ask((space, key.clone())),
             Access::Scan(scan) => own.read.ask_range(scan),
             Access::Write(space, key, value) => {
-                own.written.write((space, key.clone()), Some(Digest::of_value(value)));
+                own.written.write((space, key.clone()), Some(FoundDigest::of_value(value)));
             }
             Access::Act(space, key) => {
                 own.written.act((space, key.clone()));

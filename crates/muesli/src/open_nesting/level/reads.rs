@@ -17,19 +17,19 @@ pub(in crate::open_nesting) type SpaceKey = (SpaceId, SmallBytes);
 
 /// A value, or rows, of which no more is to be known than whether others are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::open_nesting) struct Digest(u128);
+pub(in crate::open_nesting) struct FoundDigest(u128);
 
-impl Digest {
-    pub fn of_value(value: Option<&SmallBytes>) -> Digest {
+impl FoundDigest {
+    pub fn of_value(value: Option<&SmallBytes>) -> FoundDigest {
         let mut hash = Xxh3::new();
         if let Some(value) = value {
             hash.update(&[1]);
             hash.update(value.as_slice());
         }
-        Digest(hash.digest128())
+        FoundDigest(hash.digest128())
     }
 
-    fn of_rows<'a>(rows: impl Iterator<Item = &'a Row>) -> Digest {
+    fn of_rows<'a>(rows: impl Iterator<Item = &'a Row>) -> FoundDigest {
         let mut hash = Xxh3::new();
         for (key, value) in rows {
             for part in [key, value] {
@@ -37,7 +37,7 @@ impl Digest {
                 hash.update(part.as_slice());
             }
         }
-        Digest(hash.digest128())
+        FoundDigest(hash.digest128())
     }
 }
 
@@ -45,7 +45,7 @@ impl Digest {
 const RANGE_NOTES: usize = 8;
 
 /// What an attempt wrote to a key last; `None`: that is not known here.
-pub(in crate::open_nesting) type OwnValue = Option<Digest>;
+pub(in crate::open_nesting) type OwnValue = Option<FoundDigest>;
 
 /// What was found of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +55,14 @@ enum KeyFound {
     /// What the attempt itself had written.
     Own,
     /// What others had written, the same each time.
-    Same(Digest),
+    Same(FoundDigest),
     /// Now this and now that, or what others have made of what the attempt had written.
     Mixed,
 }
 
 impl KeyFound {
     fn of(value: Option<&SmallBytes>, own: Option<OwnValue>) -> KeyFound {
-        let digest = Digest::of_value(value);
+        let digest = FoundDigest::of_value(value);
         match own {
             None => KeyFound::Same(digest),
             Some(own) if own == Some(digest) => KeyFound::Own,
@@ -85,7 +85,7 @@ impl KeyFound {
 enum RangeFound {
     Asked,
     /// These rows, and beside them what the attempt itself had written to some keys.
-    Same(Digest, BTreeSet<SmallBytes>),
+    Same(FoundDigest, BTreeSet<SmallBytes>),
     /// Others have written to these, too, or the range was cut where it has such.
     Mixed,
 }
@@ -97,14 +97,14 @@ impl RangeFound {
             false => rows.iter().map(|(key, value)| (key, value)).collect(),
         };
         let is_own = |(key, value): (&SmallBytes, &OwnValue)| {
-            *value == Some(Digest::of_value(found.get(key).copied()))
+            *value == Some(FoundDigest::of_value(found.get(key).copied()))
         };
         let is_cut = !own.is_empty() && rows.len() >= scan.limit;
         if is_cut || !own.iter().all(is_own) {
             return RangeFound::Mixed;
         }
         let others = rows.iter().filter(|(key, _)| !own.contains_key(key));
-        RangeFound::Same(Digest::of_rows(others), own.keys().cloned().collect())
+        RangeFound::Same(FoundDigest::of_rows(others), own.keys().cloned().collect())
     }
 
     /// Whether these rows are the same to who found this.
@@ -112,7 +112,7 @@ impl RangeFound {
         let RangeFound::Same(digest, own) = self else { return false };
         let is_cut = !own.is_empty() && rows.len() >= scan.limit;
         let others = rows.iter().filter(|(key, _)| !own.contains(key));
-        !is_cut && *digest == Digest::of_rows(others)
+        !is_cut && *digest == FoundDigest::of_rows(others)
     }
 }
 
@@ -221,7 +221,7 @@ impl ReadNotes {
 
     /// Whether a key has the value that was found.
     pub fn is_found_again(&self, key: &SpaceKey, value: Option<&SmallBytes>) -> bool {
-        self.keys.get(key) == Some(&KeyFound::Same(Digest::of_value(value)))
+        self.keys.get(key) == Some(&KeyFound::Same(FoundDigest::of_value(value)))
     }
 
     /// Whether a range has the rows that were found, each time.
@@ -259,7 +259,7 @@ mod tests {
     }
 
     fn wrote(name: &str) -> OwnValue {
-        Some(Digest::of_value(value(name).as_ref()))
+        Some(FoundDigest::of_value(value(name).as_ref()))
     }
 
     /// What was found of a key one after the other, with what the attempt itself had written; and

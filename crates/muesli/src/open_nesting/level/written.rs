@@ -54,8 +54,8 @@ impl WrittenKeys {
     }
 
     /// Others were written later.
-    pub fn append(&mut self, later: &mut WrittenKeys) {
-        self.0.append(&mut later.0);
+    pub fn append(&mut self, newer: &mut WrittenKeys) {
+        self.0.append(&mut newer.0);
     }
 
     /// All of it is undone, by compensations, which have written the same keys.
@@ -66,22 +66,22 @@ impl WrittenKeys {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reads::Digest;
+    use super::super::reads::FoundDigest;
     use super::*;
 
     #[test]
     fn what_was_written_last_counts_and_of_what_is_undone_nothing_is_known() {
         let key = |name: &str| (SpaceId(1), name.into());
-        let value = |name: &str| Some(Digest::of_value(Some(&name.into())));
+        let value = |name: &str| Some(FoundDigest::of_value(Some(&name.into())));
         let mut written = WrittenKeys::default();
         written.write(key("a"), value("1"));
-        let mut later = WrittenKeys::default();
-        later.write(key("a"), value("2"));
-        later.act(key("b"));
-        later.act(key("c"));
-        later.acts_at_once(&key("c"));
-        written.append(&mut later);
-        assert!(later.is_empty());
+        let mut newer = WrittenKeys::default();
+        newer.write(key("a"), value("2"));
+        newer.act(key("b"));
+        newer.act(key("c"));
+        newer.acts_at_once(&key("c"));
+        written.append(&mut newer);
+        assert!(newer.is_empty());
         assert_eq!((written.value(&key("a")), written.find(&key("c"))), (Some(value("2")), None));
         assert_eq!(written.value(&key("b")), Some(None));
         let (lo, hi) = ("a".into(), Some("b".into()));

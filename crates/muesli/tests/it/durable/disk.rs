@@ -40,12 +40,12 @@ fn a_disk_that_fails_behind_answered_commits_is_told_to_whoever_comes_next() {
     // Answered before it is synced, unless the one before it was not yet.
     let _ = add(&db, 1, 10);
     let mut names = (0..).map(|number| format!("space {number}"));
-    let told = names.find_map(|name| {
+    let refused = names.find_map(|name| {
         std::thread::sleep(Duration::from_millis(1));
         db.create_space(&name, SpaceOptions::default()).err()
     });
-    let told = told.expect("there are more names");
-    assert!(matches!(&told, Error::Storage(why) if why.contains("made to fail")), "{told}");
+    let refused = refused.expect("there are more names");
+    assert!(matches!(&refused, Error::Storage(why) if why.contains("made to fail")), "{refused}");
     db.close();
     std::fs::remove_file(&trouble).unwrap();
     let found = read_all(&Db::open(options).unwrap())[1];

@@ -60,6 +60,7 @@ impl ShardedCoordinator {
         if running.may_be_stale() {
             // No later than it must be: all shards have come there, or soon will have.
             let counter = running.options.lower_bound.counter().max(self.reads_from);
+            assert_eq!(running.snapshot, None, "it reads before it knows at what");
             running.snapshot = Some(end_of(counter));
         }
         match running.ends.take() {

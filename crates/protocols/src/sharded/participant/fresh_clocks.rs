@@ -26,7 +26,7 @@ pub struct FreshClocks {
     /// The longest time that anybody has asked for, since the newest one was of use.
     longest: Nanos,
     /// What was told, and until when somebody may come with it.
-    told: VecDeque<(Nanos, u64)>,
+    given: VecDeque<(Nanos, u64)>,
 }
 
 impl FreshClocks {
@@ -51,23 +51,25 @@ impl FreshClocks {
 
     /// Somebody is told of this clock, and may come with it until then.
     pub fn tell(&mut self, clock: u64, until: Nanos) {
-        let place = self.told.partition_point(|(_, told)| *told < clock);
-        match self.told.get_mut(place).filter(|(_, told)| *told == clock) {
+        let place = self.given.partition_point(|(_, given)| *given < clock);
+        match self.given.get_mut(place).filter(|(_, given)| *given == clock) {
             Some((known, _)) => *known = until.max(*known),
-            None => self.told.insert(place, (until, clock)),
+            None => self.given.insert(place, (until, clock)),
         }
+        assert!(self.given.iter().is_sorted_by_key(|(_, given)| given), "{clock} out of order");
     }
 
     /// The smallest clock of which versions are to be kept; what is of no use any more goes.
     pub fn oldest(&mut self, now: Nanos) -> Option<u64> {
-        while self.told.front().is_some_and(|(until, _)| *until < now) {
-            self.told.pop_front();
+        while self.given.front().is_some_and(|(until, _)| *until < now) {
+            self.given.pop_front();
         }
         if !self.has(self.longest, now) {
             (self.newest, self.longest) = (None, Nanos(0));
         }
-        let told = self.told.front().map(|(_, clock)| *clock);
-        told.into_iter().chain(self.newest.map(|it| it.clock)).min()
+        let given = self.given.front().map(|(_, clock)| *clock);
+        assert!(given.is_some() || self.given.is_empty(), "clocks, and none that is the smallest");
+        given.into_iter().chain(self.newest.map(|it| it.clock)).min()
     }
 
     /// Nothing is kept for them any more.
@@ -81,12 +83,12 @@ impl FreshClocks {
     /// One of them does not hold.
     pub fn assert_invariants(&self, forgotten: u64, clock: u64) {
         assert!(
-            self.told.iter().is_sorted_by_key(|(_, told)| told),
+            self.given.iter().is_sorted_by_key(|(_, given)| given),
             "clocks rise: {:?}",
-            self.told
+            self.given
         );
-        let told = self.told.iter().map(|(_, clock)| *clock);
-        let all = told.chain(self.newest.map(|it| it.clock));
+        let given = self.given.iter().map(|(_, clock)| *clock);
+        let all = given.chain(self.newest.map(|it| it.clock));
         let mut all = all.map(|it| (forgotten..=clock).contains(&it));
         assert!(all.all(|it| it), "{self:?} between {forgotten} and {clock}");
     }

@@ -216,6 +216,7 @@ impl ShardMember {
         let Ok(command) = ShardCommand::decoded(&command) else { return };
         self.take(command, is_own, cx);
         let Some(PendingBarrier { since, asked }) = self.barriers.remove(&id) else { return };
+        assert!(since <= cx.now(), "a barrier of the future");
         self.fresh.observe(since, self.clock);
         self.fresh.tell(self.clock, cx.now() + cx.settings.in_doubt_after);
         for (to, request) in asked {
