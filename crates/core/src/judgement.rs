@@ -14,7 +14,7 @@ use std::fmt;
 use smallvec::SmallVec;
 
 use crate::bytes::SmallBytes;
-use crate::catalog::{Catalog, Index};
+use crate::catalog::Catalog;
 use crate::ids::{RepositoryId, SpaceId, Timestamp, TxnId};
 use crate::options::Settings;
 use crate::ranges::KeyRange;
@@ -213,8 +213,7 @@ impl View<'_> {
     /// # Errors
     /// It is not.
     pub fn range(&self, range: &KeyRange) -> Result<(), Rejection> {
-        let space = self.catalog.space(range.space).ok_or(Rejection::Catalog)?;
-        ensure(space.options.index == Index::Ordered, Rejection::Catalog)?;
+        ensure(self.catalog.space(range.space).is_some(), Rejection::Catalog)?;
         let most = self.settings.limits.key_bytes;
         let hi_bytes = range.hi.as_ref().map_or(0, SmallBytes::len);
         // An end may be the longest key and a byte.

@@ -29,7 +29,10 @@ pub use settings::{batching, memory, options, parallel, secret};
 pub use actions::{Action, ActionCode, ActionFn, Actions};
 pub use batching::{BatchLinks, Batching, CommitBatch, LinkBatch, LinkClass};
 pub use bytes::SmallBytes;
-pub use catalog::{Catalog, Index, Partitioning, Space, SpaceOptions};
+pub use catalog::{
+    Catalog, EVERYWHERE, Index, Partitioning, Space, SpaceOptions, UnitMap, UnitPart, UnitRange,
+    Units,
+};
 pub use checkpoint::{Checkpoint, Cursor, Readiness};
 pub use contract::{
     Answer, Context, Coordinator, Deferral, Effect, Effects, Envelope, Environment, Here,
@@ -53,8 +56,8 @@ pub use outcome::{Abort, Committed, Decision, Doubt, Failure, Outcome};
 pub use parallel::Parallel;
 pub use positions::{LogPosition, Positions, RolePositions};
 pub use procedure::{
-    Call, Class, Footprint, Fragment, Invoked, Place, Procedure, ProcedureId, Procedures, Refuses,
-    Stop, Store, Touched,
+    Call, Class, Footprint, Fragment, Invoked, LocatedKey, Place, Procedure, ProcedureId,
+    Procedures, Refuses, Stop, Store, Touched,
 };
 pub use ranges::{KeyRange, Row, Scan};
 pub use recorder::Recorder;

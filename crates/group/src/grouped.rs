@@ -20,6 +20,7 @@ impl<P: Protocol> Protocol for Grouped<P> {
     const TIMESTAMP_STEP: Option<Nanos> = P::TIMESTAMP_STEP;
     const REPLICATES_ITSELF: bool = P::REPLICATES_ITSELF;
     const KEEPS_COPIES: bool = P::KEEPS_COPIES;
+    const KEEPS_EVERYWHERE: bool = P::KEEPS_EVERYWHERE;
     const KEEPS_OLD_VERSIONS: bool = P::KEEPS_OLD_VERSIONS;
     type Message = Message<P::Message>;
     type Record = Record<P::Record>;

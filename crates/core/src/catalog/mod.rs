@@ -1,13 +1,15 @@
 //! Spaces, and where their keys live.
 //!
 //! A space is cut into *partitions*, as many as there are repositories if nothing else is said, by
-//! a hash of the key or by ranges. How many repositories hold each, is said here; which ones, a
+//! a hash of the key, by ranges, or by the [unit](Units) that a key belongs to; or every repository
+//! has all of it. How many repositories hold each, is said here; which ones, a
 //! [locator](crate::parts::locator) says, for a protocol may move partitions, or single objects.
 //! Repositories have a home node each. Nodes may be at [sites](Sites), and repositories the leaves
 //! of a [tree](Hierarchy), for protocols that go by these. All of it is one immutable value, shared
 //! by the nodes that agree on it. Spaces, homes and the tree are decided in different places: each
 //! has an epoch of its own, and of two catalogs the newer of each is [taken](Catalog::newest).
 
+mod dealing;
 mod hierarchy;
 mod shard_sites;
 mod sites;
@@ -16,7 +18,9 @@ mod tree_file;
 mod tree_nodes;
 mod tree_plan;
 mod tree_shape;
+mod units;
 
+pub use dealing::{EVERYWHERE, PARTITIONS_MAX};
 pub use hierarchy::{Hierarchy, InnerNode, NotATree};
 pub use shard_sites::{ShardSites, ShardSitesError};
 pub use sites::{Sites, TwoSites};
@@ -25,13 +29,13 @@ pub use tree_file::{NamedTree, TREE_BYTES_MAX, TreeFault, TreeFileError};
 pub use tree_nodes::TreeError;
 pub use tree_plan::{TreeForm, TreePlan};
 pub use tree_shape::{LEVELS_MAX, NoTreeShape, TreeShape};
+pub use units::{UnitMap, UnitPart, UnitRange, Units};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::bytes::SmallBytes;
 use crate::ids::{NodeId, REPOSITORIES_MAX, RepositoryId, SpaceId};
 use crate::roles::{Address, Role};
 
@@ -76,6 +80,27 @@ pub enum CatalogError {
         /// There are.
         repositories: usize,
     },
+    /// Units that have no parts, or a map that names one twice or a partition that there is not.
+    #[error(
+        "space `{space}`: a unit has at least one part, and its map names each unit once, with one \
+         of the {partitions} partitions"
+    )]
+    Units {
+        /// The space.
+        space: String,
+        /// There are.
+        partitions: usize,
+    },
+    /// Two maps of one domain.
+    #[error("space `{space}`: its map of `{domain}` differs from that of space `{other}`")]
+    Domain {
+        /// The space.
+        space: String,
+        /// The domain.
+        domain: String,
+        /// Another space of it.
+        other: String,
+    },
     /// Two different definitions of one space.
     #[error("space `{0}` exists already with other options")]
     Exists(String),
@@ -83,9 +108,6 @@ pub enum CatalogError {
     #[error("there are {0} spaces already, which is the most")]
     Spaces(usize),
 }
-
-/// How many partitions there can be.
-pub const PARTITIONS_MAX: usize = u16::MAX as usize;
 
 /// The epoch of the tree that a database began with.
 pub const FIRST_TREE_EPOCH: u64 = 1;
@@ -366,16 +388,7 @@ impl Catalog {
     /// # Errors
     /// The space exists with other options, the splits do not fit, or there are too many spaces.
     pub fn with_space(&self, name: &str, options: SpaceOptions) -> Result<Catalog, CatalogError> {
-        if let Partitioning::Range(splits) = &options.partitioning {
-            let ascending = splits.windows(2).all(|pair| pair[0] < pair[1]);
-            if !ascending || splits.len() >= self.partitions() {
-                return Err(CatalogError::Splits {
-                    space: name.to_owned(),
-                    splits: splits.len(),
-                    partitions: self.partitions(),
-                });
-            }
-        }
+        self.check_partitioning(name, &options)?;
         if let Some(space) = self.spaces.iter().find(|space| space.name == name) {
             let same = space.options == options;
             return same.then(|| self.clone()).ok_or(CatalogError::Exists(name.to_owned()));
@@ -417,55 +430,10 @@ impl Catalog {
         self.homes.len()
     }
 
-    /// How many partitions there are: as many as repositories, or more.
-    #[inline]
-    pub fn partitions(&self) -> usize {
-        self.homes.len() * usize::from(self.partitions_per_repository)
-    }
-
     /// Where a repository lives.
     #[inline]
     pub fn home(&self, repository: RepositoryId) -> NodeId {
         self.homes[usize::from(repository.0)]
-    }
-
-    /// The partitioning of a space; of one that is not known here yet, the default.
-    fn partitioning(&self, space: SpaceId) -> &Partitioning {
-        self.spaces
-            .get(usize::from(space.0))
-            .map_or(&Partitioning::Hash, |space| &space.options.partitioning)
-    }
-
-    /// The partition that holds `key`.
-    #[inline]
-    pub fn partition(&self, space: SpaceId, key: &SmallBytes) -> u16 {
-        if self.partitions() == 1 {
-            return 0;
-        }
-        match self.partitioning(space) {
-            Partitioning::Hash => {
-                let hash = xxhash_rust::xxh3::xxh3_64(key.as_slice());
-                ((u128::from(hash) * self.partitions() as u128) >> 64) as u16
-            }
-            Partitioning::Range(splits) => splits.partition_point(|split| split <= key) as u16,
-        }
-    }
-
-    /// The partitions that can hold keys of `[lo, hi)`; `hi` `None` is open.
-    pub fn partitions_of_range(
-        &self,
-        space: SpaceId,
-        lo: &SmallBytes,
-        hi: Option<&SmallBytes>,
-    ) -> std::ops::Range<u16> {
-        match self.partitioning(space) {
-            Partitioning::Hash => 0..self.partitions() as u16,
-            Partitioning::Range(splits) => {
-                let first = splits.partition_point(|split| split <= lo) as u16;
-                let end = hi.map_or(splits.len(), |hi| splits.partition_point(|split| split < hi));
-                first..(end as u16 + 1).max(first)
-            }
-        }
     }
 }
 

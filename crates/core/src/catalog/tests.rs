@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::bytes::SmallBytes;
+use crate::parts::locator::Static;
 
 fn catalog(repositories: usize, replicas: usize) -> Catalog {
     let homes: Vec<_> = (0..repositories as u32).map(NodeId).collect();
@@ -125,6 +127,54 @@ fn who_has_left_stays_away_whoever_is_heard_of_last() {
     assert_eq!(*both.coordinators, [NodeId(0), NodeId(2), NodeId(3)]);
     assert_eq!(left.newest(&grown), Some(both.clone()));
     assert_eq!(both.newest(&grown).or(both.newest(&left)).or(both.newest(&first)), None);
+}
+
+fn units(domain: &str, map: UnitMap) -> SpaceOptions {
+    let units = Units::new(domain, &[UnitPart::Fixed(1)]).placed(map.into());
+    SpaceOptions { partitioning: Partitioning::Unit(units), ..SpaceOptions::default() }
+}
+
+#[test]
+fn keys_of_a_unit_are_in_one_partition_of_all_spaces_of_its_domain() {
+    let map = || UnitMap::of_units(0, [("a".into(), 2), ("b".into(), 0)]);
+    let catalog = catalog(3, 1).with_space("one", units("letter", map())).unwrap();
+    let catalog = catalog.with_space("two", units("letter", map())).unwrap();
+    let of = |space, key: &str| catalog.partition(SpaceId(space), &key.into());
+    for rest in ["", "1", "22"] {
+        for space in 0..2 {
+            assert_eq!(of(space, &format!("a{rest}")), 2);
+            assert_eq!(of(space, &format!("b{rest}")), 0);
+            assert_eq!(of(space, &format!("z{rest}")), of(0, "z"), "by the hash of the unit");
+        }
+    }
+    let range =
+        |lo: &str, hi: &str| catalog.partitions_of_range(SpaceId(0), &lo.into(), Some(&hi.into()));
+    assert_eq!((range("a", "b"), range("a1", "a7")), (2..3, 2..3));
+    assert_eq!(range("a", "c"), 0..3);
+    let other = catalog.with_space("three", units("letter", UnitMap::default()));
+    assert!(matches!(other, Err(CatalogError::Domain { .. })), "{other:?}");
+    let wrong = catalog.with_space("four", units("digit", UnitMap::of_units(0, [("7".into(), 3)])));
+    assert!(matches!(wrong, Err(CatalogError::Units { .. })), "{wrong:?}");
+}
+
+#[test]
+fn what_is_everywhere_is_in_a_partition_that_all_hold() {
+    let partitioning = Partitioning::Everywhere;
+    let options = SpaceOptions { partitioning, ..SpaceOptions::default() };
+    let catalog = catalog(3, 1).with_space("s", options.clone()).unwrap();
+    assert_eq!(catalog.partition(SpaceId(0), &"k".into()), EVERYWHERE);
+    assert_eq!(
+        catalog.partitions_of_range(SpaceId(0), &"a".into(), None),
+        EVERYWHERE..EVERYWHERE + 1
+    );
+    assert!(catalog.has_partition(EVERYWHERE) && !catalog.has_partition(3));
+    let holders: Vec<_> = Static.replicas_of(EVERYWHERE, &catalog).collect();
+    assert_eq!(holders, [0, 1, 2].map(RepositoryId));
+    assert!(holders.iter().all(|it| Static.holds(*it, EVERYWHERE, &catalog)));
+    assert!(!Static.are_colocated(EVERYWHERE, 0, &catalog));
+    let alone = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
+    let alone = alone.with_space("s", options).unwrap();
+    assert_eq!(alone.partition(SpaceId(0), &"k".into()), 0);
 }
 
 #[test]

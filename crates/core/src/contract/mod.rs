@@ -88,6 +88,8 @@ pub trait Protocol: Sized + Clone + Debug + 'static {
     /// Whether nodes can keep copies of repositories that live elsewhere
     /// ([`Settings::caches`](crate::options::Settings::caches)).
     const KEEPS_COPIES: bool;
+    /// Whether it keeps spaces that are [everywhere](crate::catalog::Partitioning::Everywhere).
+    const KEEPS_EVERYWHERE: bool = false;
     /// Whether replaced versions are kept for open transactions, which have leases on them.
     const KEEPS_OLD_VERSIONS: bool;
     /// What it promises, with its switches so.

@@ -42,6 +42,8 @@ pub trait AnyProtocol: Debug + Send + Sync {
     fn keeps_old_versions(&self) -> bool;
     /// [`Protocol::KEEPS_COPIES`].
     fn keeps_copies(&self) -> bool;
+    /// [`Protocol::KEEPS_EVERYWHERE`].
+    fn keeps_everywhere(&self) -> bool;
     /// [`Protocol::REPLICATES_ITSELF`].
     fn replicates_itself(&self) -> bool;
     /// [`Protocol::offers_strict`].
@@ -98,6 +100,10 @@ impl<P: Protocol> AnyProtocol for Typed<P> {
 
     fn keeps_copies(&self) -> bool {
         P::KEEPS_COPIES
+    }
+
+    fn keeps_everywhere(&self) -> bool {
+        P::KEEPS_EVERYWHERE
     }
 
     fn replicates_itself(&self) -> bool {

@@ -18,6 +18,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::bytes::SmallBytes;
+use crate::catalog::Catalog;
 use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::ranges::{Row, Scan};
 use crate::wire_struct;
@@ -139,6 +140,11 @@ pub trait Store {
         space: SpaceId,
         key: &SmallBytes,
     ) -> Result<Option<Option<SmallBytes>>, Stop>;
+    /// Whether a key may be read by this fragment of the call, or written; where it may not,
+    /// another fragment sees to it. A key that is everywhere may be read by all.
+    fn is_here(&self, _space: SpaceId, _key: &SmallBytes, _writes: bool) -> bool {
+        true
+    }
     /// The longest value that may be written, and the longest result.
     fn value_bytes_max(&self) -> usize {
         usize::MAX
@@ -192,6 +198,21 @@ pub type SharesFn = fn(
     &SmallBytes,
 ) -> Result<Vec<(SpaceId, SmallBytes)>, Stop>;
 
+/// A key that a procedure touches, as far as its partition needs it to be known.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LocatedKey {
+    /// Its space.
+    pub space: SpaceId,
+    /// Its first parts, or all of it.
+    pub key: SmallBytes,
+    /// Whether it may be written.
+    pub writes: bool,
+}
+
+/// Tells from the arguments alone where a call has fragments: each of them runs the same procedure
+/// with the same arguments, and does what is of its partition.
+pub type PlacesFn = fn(&Catalog, &SmallBytes) -> Result<Vec<LocatedKey>, Stop>;
+
 /// A procedure and what is declared of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Procedure {
@@ -208,6 +229,9 @@ pub struct Procedure {
     /// Keys of its repository, among those that it may touch, whose values all participants are
     /// told before they run; `None`: it tells nothing.
     pub shares: Option<SharesFn>,
+    /// Where a call of it has fragments; `None`: whoever calls it knows. Where it is told, a call
+    /// that lacks one of them is refused by all.
+    pub places: Option<PlacesFn>,
     /// The type of what it answers, where that is known.
     pub answer: Option<AnswerType>,
 }
@@ -233,8 +257,17 @@ impl Procedure {
     /// anything.
     pub const fn new(run: ProcedureFn) -> Procedure {
         let (refuses, footprint) = (Refuses::Alone, None);
-        let (shares, answer) = (None, None);
-        Procedure { run, read_only: false, refuses, footprint, steady: false, shares, answer }
+        let (shares, places, answer) = (None, None, None);
+        Procedure {
+            run,
+            read_only: false,
+            refuses,
+            footprint,
+            steady: false,
+            shares,
+            places,
+            answer,
+        }
     }
 
     /// It never writes.
@@ -260,6 +293,12 @@ impl Procedure {
     #[must_use]
     pub const fn shares(self, shares: SharesFn) -> Procedure {
         Procedure { shares: Some(shares), ..self }
+    }
+
+    /// Where a call of it has fragments.
+    #[must_use]
+    pub const fn at(self, places: PlacesFn) -> Procedure {
+        Procedure { places: Some(places), ..self }
     }
 
     /// What it may touch at most.

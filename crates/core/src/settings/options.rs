@@ -32,6 +32,9 @@ pub struct TxnOptions {
     pub staleness: Option<Staleness>,
     /// The session's highest timestamp seen: the snapshot is not below it.
     pub lower_bound: Timestamp,
+    /// It may read ranges of spaces that are found by hash, too: each repository puts the keys of
+    /// such a space in order the first time, and keeps them so from then on.
+    pub lists: bool,
     /// Since when it has been tried, where it has lost to others so often that it is to be let
     /// through; zero: it has not.
     pub tried_since: Nanos,

@@ -24,7 +24,7 @@ pub(super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
             command.reads.iter().all(|read| is_there(read.space))
                 && command.ranges.iter().all(|range| is_there(range.seen.space))
                 && command.writes.iter().all(|(space, ..)| is_there(*space))
-                && command.calls.iter().all(|it| usize::from(it.partition) < catalog.partitions())
+                && command.calls.iter().all(|it| catalog.has_partition(it.partition))
         }
         Message::Watch { reads, ranges, .. } => {
             reads.iter().all(|read| is_there(read.space))

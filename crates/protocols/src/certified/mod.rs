@@ -76,6 +76,7 @@ impl Protocol for Certified {
     const TIMESTAMP_STEP: Option<muesli_core::Nanos> = None;
     const KEEPS_OLD_VERSIONS: bool = true;
     const KEEPS_COPIES: bool = false;
+    const KEEPS_EVERYWHERE: bool = true;
 
     fn isolation(switches: &Switches) -> Isolation {
         match switches.local_reads {

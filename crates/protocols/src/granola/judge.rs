@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use muesli_core::judgement::{distinct, ensure, in_range, sequence};
 use muesli_core::{
-    NodeId, Rejection, RepositoryId, Role, SmallBytes, SpaceId, Timestamp, TxnId, View,
+    EVERYWHERE, NodeId, Rejection, RepositoryId, Role, SmallBytes, SpaceId, Timestamp, TxnId, View,
 };
 
 use super::locator::name_service;
@@ -132,7 +132,10 @@ fn judge_whole(request: &Request, view: View<'_>) -> Result<(), Rejection> {
         let mut holders = part.holders(view.catalog);
         holders.sort_unstable();
         holders.dedup();
-        let count = usize::from(view.catalog.replicas);
+        let count = match part.partition {
+            EVERYWHERE => view.catalog.repositories(),
+            _ => usize::from(view.catalog.replicas),
+        };
         ensure(holders.len() == count, Rejection::Catalog)?;
         let whole = request.read_only || holders.iter().all(takes_part);
         ensure(whole, Rejection::Catalog)?;

@@ -58,6 +58,7 @@ impl Protocol for Granola {
     const TIMESTAMP_STEP: Option<Nanos> = Some(Nanos(1 << participant::clock::STEP_BITS));
     const REPLICATES_ITSELF: bool = false;
     const KEEPS_COPIES: bool = true;
+    const KEEPS_EVERYWHERE: bool = true;
     const KEEPS_OLD_VERSIONS: bool = false;
     type Message = Message;
     type Record = Record;

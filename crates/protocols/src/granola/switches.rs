@@ -72,6 +72,11 @@ breakable! {
         AnswersForgotten = "answers_forgotten",
         /// What is said of a transaction that was done waits until the vote for it is stable.
         AnswersRestOnVotes = "answers_rest_on_votes",
+        /// Whoever runs a plan looks, before its vote, whether the call has a fragment wherever the
+        /// arguments say that there is something to do.
+        PlacesChecked = "places_checked",
+        /// It looks for all of them, and not whether there is one of them.
+        PlacesWhole = "places_whole",
         /// A repository that is asked to watch what was read compares that with what is there.
         ComparesWatches = "compares_watches",
     }

@@ -28,6 +28,7 @@ mod moving;
 mod out_of_order;
 mod pages;
 mod parallel_execution;
+mod placed;
 mod procedures;
 mod sabotage;
 mod seeds;

@@ -60,7 +60,7 @@ const ALLOWED: [(&str, &str, &str); 3] = [
 ];
 
 /// Which of our crates a crate may use; tests may use more.
-const MAY_USE: [(&str, &[&str]); 17] = [
+const MAY_USE: [(&str, &[&str]); 19] = [
     ("derive", &[]),
     ("peers", &["core", "protocols", "cluster"]),
     ("core", &[]),
@@ -91,6 +91,8 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "cluster",
         ],
     ),
+    ("placement", &["core"]),
+    ("resp", &["muesli"]),
     (
         "workloads",
         &["core", "log", "protocols", "group", "registry", "sim", "check", "cluster", "muesli"],
@@ -107,6 +109,7 @@ const MAY_USE: [(&str, &[&str]); 17] = [
             "check",
             "cluster",
             "muesli",
+            "resp",
             "workloads",
             "broadcast",
             "commands",

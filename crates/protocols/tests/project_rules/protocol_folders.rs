@@ -23,11 +23,12 @@ const PARTS: [(&str, &str); 11] = [
 const SHARED: &str = "two_phase";
 
 /// Who may ask by static placement: where nothing moves, or where it is the first guess.
-const ASK_STATIC_PLACEMENT: [(&str, &str); 5] = [
+const ASK_STATIC_PLACEMENT: [(&str, &str); 6] = [
     ("core/src/parts/locator/", "it is defined here, and says who holds what never moved"),
     ("protocols/src/two_phase/", "nothing moves under this family"),
     ("protocols/src/granola/locator.rs", "of partitions without a move, and of the name service"),
     ("muesli/src/procedures/invocation.rs", "the loop that is asked first is a guess"),
+    ("cli/src/shell/explain.rs", "where keys are that have not moved"),
     ("workloads/src/", "benchmarks choose keys of their own node, and move nothing"),
 ];
 

@@ -256,6 +256,14 @@ pub enum SimulationError {
     /// Machines that the nodes do not fill.
     #[error(transparent)]
     Cores(#[from] NoCores),
+    /// A space that is everywhere, under a protocol that keeps none.
+    #[error("protocol `{protocol}` keeps no space everywhere, as `{space}` is")]
+    Everywhere {
+        /// The protocol.
+        protocol: String,
+        /// The space.
+        space: String,
+    },
     /// No nodes, or nodes without repositories.
     #[error("{nodes} nodes: there must be 1 to {repositories}, one repository a node at least")]
     Nodes {

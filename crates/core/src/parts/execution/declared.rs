@@ -3,9 +3,9 @@
 use std::panic::catch_unwind;
 
 use crate::bytes::SmallBytes;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, EVERYWHERE};
 use crate::ids::SpaceId;
-use crate::procedure::{Footprint, Procedure, Stop, Touched};
+use crate::procedure::{Footprint, LocatedKey, Procedure, Stop, Touched};
 
 /// The number of the space called `name`.
 ///
@@ -30,6 +30,58 @@ pub fn footprint(
     let Some(tell) = procedure.footprint else { return Ok(None) };
     let shared = catch_unwind(|| tell(&|name| space_named(catalog, name), arguments));
     shared.unwrap_or_else(|_| Err(Stop::Faulty("its footprint panicked".to_owned()))).map(Some)
+}
+
+/// The partitions that a call of `procedure` has fragments in, each with a key of it and whether it
+/// may be written there, if that is declared. What is everywhere is only among them where it is
+/// written, or where nothing else is touched.
+///
+/// # Errors
+/// The declaration does not know either.
+pub fn places(
+    procedure: &Procedure,
+    catalog: &Catalog,
+    arguments: &SmallBytes,
+) -> Result<Option<Vec<(u16, LocatedKey)>>, Stop> {
+    let Some(tell) = procedure.places else { return Ok(None) };
+    let located = catch_unwind(|| tell(catalog, arguments));
+    let located =
+        located.unwrap_or_else(|_| Err(Stop::Faulty("its places panicked".to_owned())))?;
+    let mut all: Vec<(u16, LocatedKey)> = Vec::new();
+    for key in located {
+        let partition = catalog.partition(key.space, &key.key);
+        match all.iter_mut().find(|(known, _)| *known == partition) {
+            Some((_, known)) => known.writes |= key.writes,
+            None => all.push((partition, key)),
+        }
+    }
+    if all.len() > 1 {
+        all.retain(|(partition, key)| *partition != EVERYWHERE || key.writes);
+    }
+    Ok(Some(all))
+}
+
+/// What is wrong with a call of `procedure` that has fragments in the partitions `named`: it lacks
+/// one that is needed, or has one that is not.
+///
+/// # Errors
+/// As [`places`].
+pub fn missing_places(
+    procedure: &Procedure,
+    catalog: &Catalog,
+    arguments: &SmallBytes,
+    named: &[u16],
+) -> Result<Option<String>, Stop> {
+    let Some(places) = places(procedure, catalog, arguments)? else { return Ok(None) };
+    let needed: Vec<u16> = places.into_iter().map(|(partition, _)| partition).collect();
+    let is_one = |list: &[u16], it: &u16| list.iter().filter(|other| *other == it).count() == 1;
+    let fits = needed.iter().all(|it| is_one(named, it)) && named.len() == needed.len();
+    Ok((!fits).then(|| {
+        format!(
+            "the call names partitions {named:?}, and its plan needs one fragment in each of \
+             {needed:?}"
+        )
+    }))
 }
 
 /// Which keys of `partition` a call of `procedure` tells all participants of, of those that it may

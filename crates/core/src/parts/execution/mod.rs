@@ -13,26 +13,25 @@
 //! since all of it is deterministic. Only work on keys is counted, and the bytes that are read: a
 //! procedure that computes for ever without looking at a key cannot be stopped.
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::bytes::SmallBytes;
-use crate::catalog::{Catalog, Index};
+use crate::catalog::{Catalog, EVERYWHERE, Index};
 use crate::delay::DelayedCall;
 use crate::exceeded::Limit;
-use crate::ids::{RepositoryId, SpaceId, Timestamp};
+use crate::ids::{SpaceId, Timestamp};
 use crate::limits::{check_size, write_bytes};
 use crate::options::Settings;
 use crate::parts::spaces::Spaces;
-use crate::parts::transaction::{ReadEntry, TransactionSets};
+use crate::parts::transaction::TransactionSets;
 use crate::parts::versions::{Handle, Version, Versions};
 use crate::procedure::{Footprint, NewValue, Procedure, ProcedureId, Stop, Store};
 use crate::ranges::{KeyRange, Row, Scan};
-use crate::recorder::value_hash;
 
-pub use declared::{footprint, shared_keys, space_named};
+pub use declared::{footprint, missing_places, places, shared_keys, space_named};
 
 mod declared;
+mod noting;
 
 /// A run of one or several procedures at a repository, as one transaction.
 pub struct Execution<'a> {
@@ -124,6 +123,24 @@ impl<'a> Execution<'a> {
         self.run(id, &procedure, partition, arguments)
     }
 
+    /// The same, where the call has fragments of the procedure with these arguments in the
+    /// partitions `named`: where the procedure itself says in which it is to have some, these.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call), or the call lacks one of them.
+    pub fn call_among(
+        &mut self,
+        named: &[u16],
+        (id, partition): (&ProcedureId, u16),
+        arguments: &SmallBytes,
+    ) -> Result<SmallBytes, Stop> {
+        let procedure = self.known(id)?;
+        match missing_places(&procedure, self.catalog, arguments, named)? {
+            None => self.call(id, partition, arguments),
+            Some(text) => Err(Stop::Faulty(format!("procedure {id}: {text}"))),
+        }
+    }
+
     /// Runs a delayed procedure, confined to what it was delayed with, in its partition and in
     /// those of which `neighbours` says that the same repositories hold them.
     ///
@@ -137,6 +154,14 @@ impl<'a> Execution<'a> {
         let procedure = self.known(&call.procedure)?;
         self.neighbours = Some(neighbours);
         self.declared = Some(call.footprint());
+        self.partition = call.partition;
+        let needed = places(&procedure, self.catalog, &call.arguments)?.unwrap_or_default();
+        if let Some((partition, _)) = needed.iter().find(|(it, _)| !self.is_here(*it)) {
+            let id = &call.procedure;
+            return Err(Stop::Faulty(format!(
+                "procedure {id}: partition {partition} is elsewhere"
+            )));
+        }
         self.run(&call.procedure, &procedure, call.partition, &call.arguments)
     }
 
@@ -208,11 +233,28 @@ impl<'a> Execution<'a> {
         partition == self.partition || self.neighbours.is_some_and(|are_so| are_so(partition))
     }
 
+    /// Whether the keys of a partition may be read: those that are everywhere are here as well.
+    fn is_readable(&self, partition: u16) -> bool {
+        self.is_here(partition) || partition == EVERYWHERE
+    }
+
     /// Whether a key may be touched.
     fn admit(&mut self, space: SpaceId, key: &SmallBytes, writes: bool) -> Result<(), Stop> {
         self.count(1)?;
         let key_partition = self.catalog.partition(space, key);
-        if !self.is_here(key_partition) {
+        let is_allowed = match writes {
+            true => self.is_here(key_partition),
+            false => self.is_readable(key_partition),
+        };
+        if !is_allowed && key_partition == EVERYWHERE {
+            let key = String::from_utf8_lossy(key.as_slice());
+            let text = format!(
+                "key `{key}` is everywhere, and is written by fragments of all repositories: \
+                 those whose place is such a key"
+            );
+            return Err(self.faulty(text));
+        }
+        if !is_allowed {
             let (here, key) = (self.partition, String::from_utf8_lossy(key.as_slice()));
             let rest = if self.neighbours.is_some() {
                 " and of those that the same repositories hold"
@@ -249,57 +291,6 @@ impl<'a> Execution<'a> {
         }
     }
 
-    fn note_read(
-        &mut self,
-        space: SpaceId,
-        key: &SmallBytes,
-        handle: Option<Handle>,
-        version: Timestamp,
-    ) {
-        self.sets.reads.push(ReadEntry {
-            space,
-            repository: RepositoryId(self.partition),
-            handle: handle.unwrap_or(Handle::NONE),
-            key: key.clone(),
-            version,
-        });
-    }
-
-    /// Notes a range as far as it was seen.
-    fn note_scan(&mut self, seen: KeyRange, rows: &[(SmallBytes, Version<'_>)]) {
-        if self.recording {
-            self.record_scan(&seen, rows);
-        }
-        self.sets.scans.push(seen);
-    }
-
-    fn record_scan(&mut self, seen: &KeyRange, rows: &[(SmallBytes, Version<'_>)]) {
-        let KeyRange { space, lo, hi } = seen;
-        let mine = |key: &SmallBytes| self.is_here(self.catalog.partition(*space, key));
-        let store = self.spaces.get(*space).into_iter();
-        let absent = store.flat_map(|it| it.collected_in(lo, hi.as_ref(), Timestamp::MAX));
-        let absent = absent.filter(|(key, _)| mine(key));
-        let absent = absent.map(|(key, at)| (key.clone(), (at, None)));
-        let mut noted: BTreeMap<_, (Timestamp, Option<&SmallBytes>)> = absent.collect();
-        noted.extend(rows.iter().map(|(key, found)| (key.clone(), (found.at, found.value))));
-        noted.retain(|key, _| seen.contains(*space, key) && self.sets.own(*space, key).is_none());
-        let mut partitions = self.catalog.partitions_of_range(*space, lo, hi.as_ref());
-        let is_whole = partitions.all(|partition| self.is_here(partition));
-        let operations = &mut self.sets.operations;
-        if is_whole {
-            let row = |(key, (at, value)): (_, (_, Option<&SmallBytes>))| {
-                (key, at, value.map(value_hash))
-            };
-            let rows: Vec<_> = noted.into_iter().map(row).collect();
-            operations.scan(*space, lo, hi.as_ref(), rows.into_iter());
-        } else {
-            // The range goes on elsewhere, where this procedure does not see it.
-            for (key, (at, value)) in noted {
-                operations.read(*space, &key, at, value);
-            }
-        }
-    }
-
     /// The keys that may be touched in a range with their newest versions, deleted ones too, in
     /// ascending order: all of them, or from the scan's end on so many that `live` are not deleted.
     /// Both steps and bytes are counted, and beyond their limits no row is looked at.
@@ -310,7 +301,7 @@ impl<'a> Execution<'a> {
         let steps_left = limits.procedure_steps.saturating_sub(self.steps);
         let bytes_left = limits.answer_bytes.saturating_sub(self.bytes);
         let only = self.catalog.partitions() == 1;
-        let here = |key: &SmallBytes| self.is_here(self.catalog.partition(scan.space, key));
+        let here = |key: &SmallBytes| self.is_readable(self.catalog.partition(scan.space, key));
         let mine = |key: &SmallBytes| only || here(key);
         let range = versions.range(&scan.lo, scan.hi.as_ref());
         let mut ordered: Box<dyn Iterator<Item = (&SmallBytes, Handle)>> =
@@ -414,7 +405,7 @@ impl Store for Execution<'_> {
         // What is told to all is noted once for the transaction, by who tells.
         let found = match self.shared {
             Some(shared) => shared(space, key),
-            None if !self.is_here(self.catalog.partition(space, key)) => return Ok(None),
+            None if !self.is_readable(self.catalog.partition(space, key)) => return Ok(None),
             None => {
                 self.admit(space, key, false)?;
                 let store = self.spaces.get(space);
@@ -434,6 +425,11 @@ impl Store for Execution<'_> {
         };
         self.count_bytes(write_bytes(key, found.value))?;
         Ok(Some(found.value.cloned()))
+    }
+
+    fn is_here(&self, space: SpaceId, key: &SmallBytes, writes: bool) -> bool {
+        let partition = self.catalog.partition(space, key);
+        if writes { Execution::is_here(self, partition) } else { self.is_readable(partition) }
     }
 
     fn value_bytes_max(&self) -> usize {

@@ -6,6 +6,7 @@ use super::*;
 use crate::catalog::Partitioning;
 use crate::limits::Limits;
 use crate::parts::locator::Static;
+use crate::procedure::LocatedKey;
 use crate::procedure::Procedures;
 use crate::procedure::Touched;
 use crate::{NodeId, SpaceOptions};
@@ -304,4 +305,57 @@ fn no_more_is_read_than_the_limits_of_bytes_and_steps_allow() {
     let (text, steps) = faulty(&settings, &again);
     assert!(text.contains("180 bytes were read (`answer_bytes_max`)"), "{text}");
     assert_eq!(steps, 11);
+}
+
+#[test]
+fn what_is_everywhere_is_read_in_each_partition_and_written_in_its_own() {
+    let homes = [NodeId(0), NodeId(1)];
+    let partitioning = Partitioning::Everywhere;
+    let options = SpaceOptions { partitioning, ..SpaceOptions::default() };
+    let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_space("s", options).unwrap();
+    let (settings, spaces) = (settings(), stored(&BTreeMap::from([(7, 40)]), &catalog));
+    for partition in [0, 1, EVERYWHERE] {
+        let mut sets = TransactionSets::default();
+        let mut execution = Execution::new(&catalog, &settings, &spaces, &mut sets, true);
+        execution.partition = partition;
+        assert!(Store::is_here(&execution, SPACE, &key(7), false));
+        let own = partition == EVERYWHERE;
+        assert_eq!(Store::is_here(&execution, SPACE, &key(7), true), own);
+        assert_eq!(execution.get(SPACE, &key(7)), Ok(Some(key(40))));
+        assert_eq!(execution.scan(&scan(0, 9, false, 5)), Ok(vec![(key(7), key(40))]));
+        let written = execution.put(SPACE, key(7), None);
+        match written {
+            Ok(()) => assert!(own, "written in partition {partition}"),
+            Err(Stop::Faulty(text)) => {
+                assert!(text.contains("is written by fragments of all repositories"), "{text}");
+                assert!(!own, "{text}");
+            }
+            refused @ Err(Stop::Refused(_)) => panic!("{refused:?}"),
+        }
+    }
+}
+
+/// Touches the first two keys.
+fn two_places(_: &Catalog, _: &SmallBytes) -> Result<Vec<LocatedKey>, Stop> {
+    let located = |number| LocatedKey { space: SPACE, key: key(number), writes: true };
+    Ok(vec![located(1), located(200)])
+}
+
+#[test]
+fn calls_that_lack_a_fragment_are_told_which_ones_they_need() {
+    let splits = Partitioning::Range(vec![key(100)]);
+    let options = SpaceOptions { partitioning: splits, ..SpaceOptions::default() };
+    let homes = [NodeId(0), NodeId(1)];
+    let catalog = Catalog::new(&homes, 1, &homes).unwrap().with_space("s", options).unwrap();
+    let procedure = Procedure::new(bump).at(two_places);
+    let procedures = Procedures::default().with("bump", 1, procedure);
+    let settings = Settings { procedures, ..Settings::default() };
+    let (spaces, id) = (Spaces::new(0), ProcedureId { name: "bump".into(), version: 1 });
+    for (named, fits) in [(&[0, 1][..], true), (&[1, 0], true), (&[0], false), (&[0, 1, 1], false)]
+    {
+        let mut sets = TransactionSets::default();
+        let mut execution = Execution::new(&catalog, &settings, &spaces, &mut sets, false);
+        let ended = execution.call_among(named, (&id, 0), &SmallBytes::new(&[1]));
+        assert_eq!(ended.is_ok(), fits, "{named:?}: {ended:?}");
+    }
 }

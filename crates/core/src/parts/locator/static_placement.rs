@@ -1,13 +1,14 @@
 //! Static placement: where everything is as long as nothing moves.
 //!
 //! Partition `p` is held by as many repositories as there are replicas of a key, from number `p`
-//! on, round the ring. Nothing but this file knows that. Whoever asks by [`Static`] says that
-//! nothing moves under its protocol, or asks where a thing was before its first move.
+//! on, round the ring; the one of keys that are everywhere, by all. Nothing but this file knows
+//! that. Whoever asks by [`Static`] says that nothing moves under its protocol, or asks where a
+//! thing was before its first move.
 
 use std::sync::Arc;
 
 use super::{Locator, Movable, Owners};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, EVERYWHERE};
 use crate::ids::RepositoryId;
 
 /// Nothing ever moves: all is where the catalog puts it.
@@ -28,7 +29,11 @@ impl Static {
         partition: u16,
         catalog: &Catalog,
     ) -> impl Iterator<Item = RepositoryId> + use<> {
-        let (count, total) = (catalog.replicas, catalog.repositories() as u16);
+        let total = catalog.repositories() as u16;
+        let (partition, count) = match partition {
+            EVERYWHERE => (0, total),
+            _ => (partition, catalog.replicas),
+        };
         (0..count).map(move |step| {
             let at = u32::from(partition) + u32::from(step);
             RepositoryId((at % u32::from(total)) as u16)
@@ -38,6 +43,9 @@ impl Static {
     /// Whether a repository holds a partition.
     #[inline]
     pub fn holds(self, repository: RepositoryId, partition: u16, catalog: &Catalog) -> bool {
+        if partition == EVERYWHERE {
+            return usize::from(repository.0) < catalog.repositories();
+        }
         let total = catalog.repositories() as u32;
         let first = u32::from(partition) % total;
         (u32::from(repository.0) + total - first) % total < u32::from(catalog.replicas)
@@ -47,7 +55,9 @@ impl Static {
     #[inline]
     pub fn are_colocated(self, one: u16, other: u16, catalog: &Catalog) -> bool {
         let total = catalog.repositories();
-        usize::from(one) % total == usize::from(other) % total
+        let is_everywhere = one == EVERYWHERE || other == EVERYWHERE;
+        one == other
+            || !is_everywhere && usize::from(one) % total == usize::from(other) % total
             || usize::from(catalog.replicas) == total
     }
 }

@@ -309,18 +309,25 @@ impl TransactionSets {
     }
 }
 
-/// Whether a client's scan can be done.
+/// Whether a client's scan can be done, which may be of any space if it `lists`.
 ///
 /// # Errors
 /// A bound is too long, or the space is not there, or has no order.
-pub fn check_scan(scan: &Scan, catalog: &Catalog, limits: &Limits) -> Result<(), Failure> {
+pub fn check_scan(
+    scan: &Scan,
+    lists: bool,
+    catalog: &Catalog,
+    limits: &Limits,
+) -> Result<(), Failure> {
     let longest = scan.lo.len().max(scan.hi.as_ref().map_or(0, SmallBytes::len));
     check_size(Limit::Key, longest, limits.key_bytes)?;
     match catalog.space(scan.space) {
-        Some(space) if space.options.index == Index::Hash => Err(Failure::Space(format!(
-            "space `{}` has a hash index and cannot be scanned; an ordered index can",
-            space.name
-        ))),
+        Some(space) if space.options.index == Index::Hash && !lists => {
+            Err(Failure::Space(format!(
+                "space `{}` has a hash index and cannot be scanned; an ordered index can",
+                space.name
+            )))
+        }
         Some(_) => Ok(()),
         None => Err(Failure::Space(format!("there is no space {}", scan.space.0))),
     }

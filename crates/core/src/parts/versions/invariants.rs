@@ -12,7 +12,7 @@ impl Versions {
     pub fn assert_invariants(&self) {
         let used = self.entries.len() - self.free_entries.len();
         assert_eq!(self.index.len(), used, "entries in the index");
-        let ordered = self.order.as_ref().map_or(used, |order| order.len());
+        let ordered = self.order.get().map_or(used, |order| order.len());
         assert_eq!(ordered, used, "entries in the order of keys");
         let (mut bytes, mut older_bytes, mut older) = (0, 0, 0);
         for &slot in &self.index {

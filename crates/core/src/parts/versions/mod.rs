@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::BuildHasher;
+use std::sync::OnceLock;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -85,7 +86,8 @@ const NIL: u32 = u32::MAX;
 pub struct Versions {
     hasher: FixedState,
     index: HashTable<u32>,
-    order: Option<KeyOrder>,
+    /// Made at the first use where keys are found by hash alone.
+    order: OnceLock<KeyOrder>,
     entries: Vec<KeyEntry>,
     free_entries: Vec<u32>,
     older: Vec<Older>,
@@ -107,18 +109,19 @@ impl Versions {
         let older = self.older.len() - self.free_older.len();
         let old = older * size_of::<Older>() + self.older_bytes;
         // An entry has a place in the index, and one in the order of keys where there is one.
-        let each = size_of::<KeyEntry>() + if self.order.is_some() { 20 } else { 8 };
+        let each = size_of::<KeyEntry>() + if self.order.get().is_some() { 20 } else { 8 };
         let replaced = self.replaced.len() * size_of::<Replaced>();
         let newest = self.index.len() * each + self.bytes - self.older_bytes;
         Held { all: (newest + old + replaced) as u64, old: old as u64 }
     }
 
-    /// An empty store; `ordered` ones can be scanned. `seed` is that of the hash.
+    /// An empty store, whose keys are kept in order from the start if it is an `ordered` one.
+    /// `seed` is that of the hash.
     pub fn new(ordered: bool, seed: u64) -> Versions {
         Versions {
             hasher: FixedState::with_seed(seed),
             index: HashTable::new(),
-            order: ordered.then(KeyOrder::default),
+            order: if ordered { KeyOrder::default().into() } else { OnceLock::new() },
             entries: Vec::new(),
             free_entries: Vec::new(),
             older: Vec::new(),
@@ -170,7 +173,7 @@ impl Versions {
         let hasher = &self.hasher;
         let rehash = |&slot: &u32| hasher.hash_one(&entries[slot as usize].key);
         self.index.insert_unique(hash, slot, rehash);
-        if let Some(order) = &mut self.order {
+        if let Some(order) = self.order.get_mut() {
             order.insert(slot, |slot| &entries[slot as usize].key);
         }
         Handle { slot, generation: self.entries[slot as usize].generation }
@@ -397,7 +400,7 @@ impl Versions {
     }
 
     fn remove(&mut self, handle: Handle) {
-        if let Some(order) = &mut self.order {
+        if let Some(order) = self.order.get_mut() {
             let key_of = |slot: u32| &self.entries[slot as usize].key;
             order.remove(key_of(handle.slot), key_of);
         }
@@ -416,19 +419,20 @@ impl Versions {
 
     /// Whether keys are kept in order.
     pub fn is_ordered(&self) -> bool {
-        self.order.is_some()
+        self.order.get().is_some()
     }
 
-    /// The entries of `[lo, hi)` in key order; `hi` `None` is open. Nothing where keys are not
-    /// kept in order.
+    /// The entries of `[lo, hi)` in key order; `hi` `None` is open. Keys that are not kept in order
+    /// are put in order by this, once.
     pub fn range<'a>(
         &'a self,
         lo: &'a SmallBytes,
         hi: Option<&'a SmallBytes>,
     ) -> impl DoubleEndedIterator<Item = (&'a SmallBytes, Handle)> {
         let empty = hi.is_some_and(|hi| hi <= lo);
-        let order = self.order.as_ref().filter(|_| !empty);
         let key_of = |slot: u32| &self.entries[slot as usize].key;
+        let make = || KeyOrder::of_all(self.index.iter().copied().collect(), key_of);
+        let order = (!empty).then(|| self.order.get_or_init(make));
         order.into_iter().flat_map(move |order| order.range(lo, hi, key_of)).map(|slot| {
             let entry = &self.entries[slot as usize];
             (&entry.key, Handle { slot, generation: entry.generation })

@@ -93,6 +93,14 @@ impl Chunk {
 }
 
 impl KeyOrder {
+    /// All of these slots, which come in no order.
+    pub fn of_all<'a>(mut slots: Vec<u32>, key_of: impl Fn(u32) -> &'a SmallBytes) -> KeyOrder {
+        slots.sort_unstable_by_key(|&slot| key_of(slot));
+        // Room is left in each chunk for what comes later.
+        let chunks = slots.chunks(CHUNK_MAX / 2).map(|some| Chunk::of(some.to_vec(), &key_of));
+        KeyOrder { chunks: chunks.collect() }
+    }
+
     /// Where `key` is, or would be.
     fn place<'a>(&self, key: &SmallBytes, key_of: &impl Fn(u32) -> &'a SmallBytes) -> Place {
         let after = self.chunks.partition_point(|chunk| chunk.least <= *key);
@@ -216,6 +224,9 @@ mod tests {
                 let sizes: Vec<usize> = order.chunks.iter().map(|it| it.slots.len()).collect();
                 prop_assert!(sizes.iter().all(|size| (1..=CHUNK_MAX).contains(size)));
             }
+            let slots = model.values().rev().copied().collect();
+            let all = KeyOrder::of_all(slots, key_of);
+            prop_assert!(all.range(&key(0), None, key_of).eq(model.values().copied()));
             let bounds = bounds.into_iter().chain([(0, None)]);
             for (lo, hi) in bounds.filter(|(lo, hi)| hi.is_none_or(|hi| *lo <= hi)) {
                 let (lo, hi) = (key(lo), hi.map(key));

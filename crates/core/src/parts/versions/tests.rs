@@ -92,7 +92,14 @@ proptest! {
         store.record_collected();
         let mut model: BTreeMap<u8, Vec<(u64, Option<u8>)>> = BTreeMap::new();
         let (mut time, mut low) = (0, 0);
-        for action in script {
+        let half = script.len() / 2;
+        for (step, action) in script.into_iter().enumerate() {
+            if step == half {
+                // Where keys are found by hash they are put in order here, and stay so.
+                let keys = store.range(&SmallBytes::EMPTY, None).count();
+                prop_assert!(store.is_ordered() && keys == store.len());
+            }
+            prop_assert!(store.is_ordered() == (ordered || step >= half));
             match action {
                 Action::Install { key, value } => {
                     time += 1;
@@ -127,11 +134,10 @@ proptest! {
                 }
             }
         }
-        if ordered {
-            let empty = SmallBytes::EMPTY;
-            let keys: Vec<_> = store.range(&empty, None).map(|(key, _)| key.clone()).collect();
-            prop_assert!(keys.is_sorted() && keys.len() == store.len());
-        }
+        let empty = SmallBytes::EMPTY;
+        let keys: Vec<_> = store.range(&empty, None).map(|(key, _)| key.clone()).collect();
+        prop_assert!(keys.is_sorted() && keys.len() == store.len());
+        store.assert_invariants();
         store.collect(Timestamp(time), usize::MAX >> 1);
         prop_assert_eq!(store.older_versions(), 0);
         let is_present = |chain: &&Vec<(u64, Option<u8>)>| {

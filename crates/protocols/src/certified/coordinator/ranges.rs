@@ -31,7 +31,8 @@ impl CertifiedCoordinator {
         here: Here<'_, Certified>,
         cx: &mut Context<'_>,
     ) -> Step {
-        let checked = check_scan(&scan, cx.catalog, &cx.settings.limits);
+        let lists = self.open(txn).is_ok_and(|running| running.options.lists);
+        let checked = check_scan(&scan, lists, cx.catalog, &cx.settings.limits);
         let range = KeyRange { space: scan.space, lo: scan.lo.clone(), hi: scan.hi.clone() };
         let running = match (self.open(txn), checked) {
             (Ok(running), Ok(())) => running,

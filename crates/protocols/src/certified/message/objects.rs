@@ -173,14 +173,16 @@ pub fn objects_of(
 ) -> Result<ObjectSet, Stop> {
     let mut all = GatheredObjects { catalog, objects: Vec::new() };
     command.reads.iter().for_each(|read| all.read(read.space, &read.key));
+    let mut is_bounded = true;
     for range in &command.ranges {
+        // Who writes keys of a space without an order is within no range of it.
+        is_bounded &= all.is_ordered(range.within.space);
         if all.objects.len() > OBJECTS_GATHERED_MOST {
             break;
         }
         all.read_range(&range.within);
     }
     command.writes.iter().for_each(|(space, key, _)| all.write(*space, key));
-    let mut is_bounded = true;
     for call in &command.calls {
         is_bounded &= all.call(call, settings)?;
     }
@@ -196,6 +198,12 @@ pub fn objects_of(
         (WholeObject::IsAnObject, true) => all.touch(EVERYTHING, ObjectAccess::WriteWithin),
         (WholeObject::IsAnObject, false) => all.touch(EVERYTHING, ObjectAccess::Write),
         (WholeObject::IsNone, true) => {}
+        (WholeObject::IsNone, false) if command.calls.is_empty() => {
+            let text = "under this protocol a transaction lists no space without an order: give \
+                        it an ordered index, or list it in a transaction that says how stale it \
+                        may be";
+            return Err(Stop::Faulty(text.to_owned()));
+        }
         (WholeObject::IsNone, false) => {
             let text = "under this protocol procedures declare which keys they write, and which \
                         keys and ranges they read (`touches`)";

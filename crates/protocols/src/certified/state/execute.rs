@@ -49,6 +49,12 @@ impl CertifiedData<'_> {
         let tell: Option<SharedDataFn<'_>> = if shared.is_empty() { None } else { Some(&tell) };
         let execution = Execution::new(catalog, settings, self.spaces, sets, recording);
         let mut execution = execution.sharing(tell).counting_live_rows();
+        let named = |call: &ReplicatedCall| -> Vec<u16> {
+            let is_same = |it: &&ReplicatedCall| {
+                it.procedure == call.procedure && it.arguments == call.arguments
+            };
+            command.calls.iter().filter(is_same).map(|it| it.partition).collect()
+        };
         let calls = command.calls.iter().map(|call| {
             assert!(
                 known(call).is_some(),
@@ -56,7 +62,11 @@ impl CertifiedData<'_> {
                  with the same procedures",
                 call.procedure
             );
-            execution.call(&call.procedure, call.partition, &call.arguments)
+            let one = (&call.procedure, call.partition);
+            match known(call).is_some_and(|it| it.places.is_some()) {
+                true => execution.call_among(&named(call), one, &call.arguments),
+                false => execution.call(one.0, one.1, &call.arguments),
+            }
         });
         let results = calls.collect::<Result<Vec<_>, _>>()?;
         let given: usize = results.iter().map(SmallBytes::len).sum();

@@ -8,7 +8,7 @@ use muesli_core::parts::spaces::Newest;
 use muesli_core::ranges::KeyRange;
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::{
-    Abort, Catalog, Index, NodeId, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp,
+    Abort, Catalog, EVERYWHERE, NodeId, ProcedureId, RepositoryId, SmallBytes, SpaceId, Timestamp,
     TxnId, wire_enum, wire_struct,
 };
 
@@ -248,14 +248,14 @@ pub(in super::super) fn is_about(message: &Message, catalog: &Catalog) -> bool {
 }
 
 fn watched_is_about(watched: &WatchedReads, catalog: &Catalog) -> bool {
-    let there = |partition: &u16| usize::from(*partition) < catalog.partitions();
+    let there = |partition: &u16| catalog.has_partition(*partition);
     watched.reads.iter().all(|(space, ..)| catalog.space(*space).is_some())
-        && watched.scans.iter().all(|(of, seen)| there(of) && is_ordered(&seen.range, catalog))
+        && watched.scans.iter().all(|(of, seen)| there(of) && is_of_space(&seen.range, catalog))
 }
 
-fn is_ordered(range: &KeyRange, catalog: &Catalog) -> bool {
-    let space = catalog.space(range.space);
-    space.is_some_and(|space| space.options.index == Index::Ordered)
+/// Whether the space of a range is there: one without an order can be listed.
+fn is_of_space(range: &KeyRange, catalog: &Catalog) -> bool {
+    catalog.space(range.space).is_some()
 }
 
 fn request_is_about(request: &Request, catalog: &Catalog) -> bool {
@@ -283,7 +283,9 @@ pub(in super::super) fn is_placed(request: &Request, catalog: &Catalog) -> bool 
 fn part_is_placed(part: &Part, catalog: &Catalog) -> bool {
     let there = |it: &RepositoryId| usize::from(it.0) < catalog.repositories();
     let holders = part.owners.iter().flat_map(|owners| &owners.holders);
-    let is_known = usize::from(part.partition) < catalog.partitions();
+    // What is everywhere moves nowhere.
+    let stays = part.owners.is_none() && !matches!(part.task, Task::Take { .. } | Task::Move(_));
+    let is_known = catalog.has_partition(part.partition) && (stays || part.partition != EVERYWHERE);
     let is_sound = match &part.task {
         Task::Take { from } => there(from),
         Task::Move(order) => {
@@ -316,10 +318,10 @@ fn task_is_about(task: &Task, catalog: &Catalog) -> bool {
         Task::Call { spaces, .. } => usize::from(*spaces) <= catalog.spaces().len(),
         Task::Take { .. } | Task::Move(_) | Task::Names => true,
         Task::Read(keys) => keys.iter().all(|(space, _)| known(space)),
-        Task::Scan { range, .. } => is_ordered(range, catalog),
+        Task::Scan { range, .. } => is_of_space(range, catalog),
         Task::Install(install) => {
             install.reads.iter().all(|(space, ..)| known(space))
-                && install.scans.iter().all(|seen| is_ordered(&seen.range, catalog))
+                && install.scans.iter().all(|seen| is_of_space(&seen.range, catalog))
                 && install.writes.iter().all(|(space, ..)| known(space))
         }
     }

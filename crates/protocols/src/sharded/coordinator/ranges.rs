@@ -26,7 +26,8 @@ impl ShardedCoordinator {
         here: Here<'_, Sharded>,
         cx: &mut Context<'_>,
     ) -> Step {
-        let checked = check_scan(&scan, cx.catalog, &cx.settings.limits);
+        let lists = self.open(txn).is_ok_and(|running| running.options.lists);
+        let checked = check_scan(&scan, lists, cx.catalog, &cx.settings.limits);
         let range = whole(&scan);
         let running = match (self.open(txn), checked) {
             (Ok(running), Ok(())) => running,

@@ -25,7 +25,8 @@ impl<V: Variant> Coordinator<V> {
         here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) -> Step<Vec<Row>> {
-        let checked = check_scan(&scan, cx.catalog, &cx.settings.limits);
+        let lists = self.open(txn).is_ok_and(|slot| slot.options.lists);
+        let checked = check_scan(&scan, lists, cx.catalog, &cx.settings.limits);
         if let Err(failure) = self.open(txn).map(|_| ()).and(checked) {
             return Step::Done(Err(failure));
         }

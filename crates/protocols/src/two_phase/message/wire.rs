@@ -317,9 +317,7 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
     let space = |space: &SpaceId| catalog.space(*space).is_some();
     let place = |number: &u16| usize::from(*number) < catalog.repositories();
     let part = |number: &u16| usize::from(*number) < catalog.partitions();
-    let ordered = |range: &KeyRange| {
-        catalog.space(range.space).is_some_and(|it| it.options.index == Index::Ordered)
-    };
+    let ranges = |ranges: &[KeyRange]| ranges.iter().all(|range| space(&range.space));
     let holds = |carried: &Option<Box<VotedFootprint>>| {
         carried.iter().flat_map(|it| it.spaces()).all(|it| space(&it))
     };
@@ -327,16 +325,16 @@ pub(in crate::two_phase) fn is_about<V: Variant>(message: &Message<V>, catalog: 
         Message::Read(read) => read.keys.iter().all(|(id, _)| space(id)),
         Message::Lock(asked) => space(&asked.space),
         Message::Watch(watch) => {
-            watch.reads.iter().all(|(id, ..)| space(id)) && watch.scans.iter().all(ordered)
+            watch.reads.iter().all(|(id, ..)| space(id)) && ranges(&watch.scans)
         }
-        Message::Scan(scan) => ordered(&scan.range) && scan.partitions.iter().all(part),
+        Message::Scan(scan) => space(&scan.range.space) && scan.partitions.iter().all(part),
         Message::Prepare(prepare) => {
             prepare.participants.iter().all(|repository| place(&repository.0))
                 && prepare.reads.iter().all(|(id, ..)| space(id))
                 && prepare.writes.iter().all(|(id, ..)| space(id))
                 && prepare.delayed.iter().all(|(id, ..)| space(id))
                 && prepare.calls().iter().all(|call| is_call_about(call, catalog))
-                && prepare.scans.iter().all(ordered)
+                && ranges(&prepare.scans)
                 && prepare.leaving.iter().all(|it| place(&it.to.0))
                 && prepare.arriving.iter().all(|it| place(&it.from.0))
                 && !prepare.participants.is_empty()

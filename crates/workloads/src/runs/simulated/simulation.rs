@@ -8,7 +8,7 @@ use std::time::Duration;
 use muesli::{Db, Error, SpaceOptions};
 use muesli_core::catalog::{Hierarchy, TreeError, TreePlan};
 use muesli_core::parallel::Shuffled;
-use muesli_core::{AnyProtocol, Catalog, NodeId, Parallel};
+use muesli_core::{AnyProtocol, Catalog, NodeId, Parallel, Partitioning};
 use muesli_group::layout;
 use muesli_registry::{NoMasters, NoShards};
 use muesli_sim::hardware::processor::ProcessorLoad;
@@ -449,6 +449,13 @@ fn catalog(
         None => catalog,
     };
     for (name, options) in workload.spaces(repositories) {
+        let protocol = &plan.protocol;
+        if options.partitioning == Partitioning::Everywhere
+            && !muesli_registry::protocol(protocol, None).is_ok_and(|it| it.keeps_everywhere())
+        {
+            let (protocol, space) = (protocol.clone(), name.to_owned());
+            return Err(SimulationError::Everywhere { protocol, space });
+        }
         catalog = catalog.with_space(name, options)?;
     }
     if plan.guest {

@@ -135,7 +135,8 @@ impl Coordinator {
         scan: Scan,
         cx: &mut Context<'_>,
     ) -> Step<Vec<Row>> {
-        let checked = check_scan(&scan, cx.catalog, &cx.settings.limits);
+        let lists = self.open(txn).is_ok_and(|slot| slot.options.lists);
+        let checked = check_scan(&scan, lists, cx.catalog, &cx.settings.limits);
         if let Err(failure) = self.open(txn).map(|_| ()).and(checked) {
             return Step::Done(Err(failure));
         }

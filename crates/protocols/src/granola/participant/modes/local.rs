@@ -16,6 +16,9 @@ impl Participant {
         if self.is_elsewhere(request, cx).is_some() || self.waits_for_company(request, cx) {
             return None;
         }
+        if self.has_plans(request, cx) && self.lacks(request, cx).is_some() {
+            return None;
+        }
         if self.lacks_capacity(request, cx).is_some() {
             return None; // It is refused as all others are.
         }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use muesli_core::parts::execution::unknown;
+use muesli_core::parts::execution::{missing_places, unknown};
 use muesli_core::parts::votes::Votes;
-use muesli_core::{Abort, Address, LogPosition, RepositoryId, Stop, Timestamp};
+use muesli_core::{Abort, Address, LogPosition, Procedure, RepositoryId, Stop, Timestamp};
 
 use crate::granola::message::{
     Agreement, Ballots, Message, Noted, Part, Record, Refusal, ReplyOutcome, Request, Task,
@@ -80,8 +80,10 @@ impl Participant {
         if request.moving().is_some_and(|order| self.refuses_move(order, cx)) {
             return self.refuse(&request, TimestampVote::Moved(self.clock.done), cx);
         }
-        // Who is alone finds out as it runs; but for one that says that it only reads.
-        let asks = request.agreement != Agreement::Alone || request.read_only;
+        // Who is alone finds out as it runs; but for one that says that it only reads, and for a
+        // plan of which a fragment is missing.
+        let is_plain = request.agreement == Agreement::Alone && !request.read_only;
+        let asks = !is_plain || self.has_plans(&request, cx);
         if let Some(refusal) = asks.then(|| self.lacks(&request, cx)).flatten() {
             let at = self.clock.done;
             return self.refuse(&request, TimestampVote::Abort(at, refusal), cx);
@@ -105,7 +107,11 @@ impl Participant {
         for part in own {
             let Task::Call { procedure, .. } = &part.task else { continue };
             match cx.settings.procedures.get(procedure) {
-                Some(known) if known.read_only || !request.read_only => {}
+                Some(known) if known.read_only || !request.read_only => {
+                    if let Some(refusal) = self.lacks_places(request, part, known, cx) {
+                        return Some(refusal);
+                    }
+                }
                 Some(_) => {
                     let text = format!("procedure {procedure} may write, and was called to read");
                     return Some(Refusal::Faulty(text));
@@ -118,6 +124,48 @@ impl Participant {
             }
         }
         None
+    }
+
+    /// Whether it runs procedures that say themselves where they have fragments.
+    pub(in super::super) fn has_plans(&self, request: &Request, cx: &Context<'_>) -> bool {
+        let is_plan = |part: &Part| match &part.task {
+            Task::Call { procedure, .. } => {
+                cx.settings.procedures.get(procedure).is_some_and(|it| it.places.is_some())
+            }
+            _ => false,
+        };
+        request.parts.iter().any(is_plan)
+    }
+
+    /// A plan of which the call lacks a fragment. All participants find the same, since it follows
+    /// from the arguments: where one finds it later, the others have done their share.
+    fn lacks_places(
+        &self,
+        request: &Request,
+        part: &Part,
+        known: &Procedure,
+        cx: &Context<'_>,
+    ) -> Option<Refusal> {
+        let Task::Call { procedure, arguments, .. } = &part.task else { return None };
+        if known.places.is_none() || !self.switches.keeps(GranolaSwitch::PlacesChecked) {
+            return None;
+        }
+        let is_same = |it: &&Part| match &it.task {
+            Task::Call { procedure: other, arguments: given, .. } => {
+                other == procedure && given == arguments
+            }
+            _ => false,
+        };
+        let named: Vec<u16> =
+            request.parts.iter().filter(is_same).map(|part| part.partition).collect();
+        let missing = missing_places(known, cx.catalog, arguments, &named);
+        let is_part = || !self.switches.keeps(GranolaSwitch::PlacesWhole) && !named.is_empty();
+        match missing {
+            Ok(None) => None,
+            Ok(Some(_)) if is_part() => None,
+            Ok(Some(text)) => Some(Refusal::Faulty(format!("procedure {procedure}: {text}"))),
+            Err(stop) => Some(Refusal::from(stop)),
+        }
     }
 
     /// A timestamp above all that was done here and all that the session has seen. It enters the

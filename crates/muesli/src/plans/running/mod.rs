@@ -1,0 +1,10 @@
+//! Plans as they are run, and what is known of their calls before.
+
+mod evaluation;
+mod run;
+mod survey;
+
+#[cfg(test)]
+pub(super) use run::PlanSwitch;
+pub(super) use run::run;
+pub(super) use survey::{FindSpace, PlanSurvey, survey};

@@ -1,0 +1,186 @@
+//! METIS, in a process of its own.
+//!
+//! While it runs it has handlers of its own for signals of the whole process, and it draws from the
+//! process's one source of chance. So a graph goes to a child by its standard input, and labels
+//! come back by its standard output, within a time. The child is this program with a hidden
+//! command, which calls [`serve`].
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use muesli_core::wire::{Wire, WireError};
+use muesli_core::wire_struct;
+use thiserror::Error;
+
+use super::graph::UnitGraph;
+
+/// Why there is no first placement.
+#[derive(Debug, Error)]
+pub enum ChildError {
+    /// The process cannot be run, or talked to.
+    #[error("the process that partitions the graph cannot be run: {0}")]
+    Io(#[from] io::Error),
+    /// It took too long, and was ended.
+    #[error("the graph was not partitioned within {0:?}, and the process was ended")]
+    Time(Duration),
+    /// It failed.
+    #[error("the process that partitions the graph failed: {0}")]
+    Failed(String),
+    /// What it said makes no sense.
+    #[error("the process that partitions the graph gave no labels: {0}")]
+    Labels(String),
+}
+
+/// How a child is run.
+#[derive(Clone, Debug)]
+pub struct Child {
+    /// The program.
+    pub program: PathBuf,
+    /// What makes it a child.
+    pub arguments: Vec<String>,
+    /// How long it may take.
+    pub within: Duration,
+}
+
+/// A graph as a child is given it: units, and for each transaction a node of its own that is joined
+/// to its units.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct GraphMessage {
+    partitions: u32,
+    /// By how much a partition may be larger than the mean, in thousandths.
+    tolerance: u32,
+    loads: Vec<u64>,
+    /// Transactions: their units, and how many they are.
+    units: Vec<Vec<u32>>,
+    times: Vec<u64>,
+}
+
+wire_struct!(GraphMessage {
+    partitions: u32,
+    tolerance: u32,
+    loads: Vec<u64>,
+    units: Vec<Vec<u32>>,
+    times: Vec<u64>,
+});
+
+/// What METIS is allowed beyond the mean, in thousandths; refinement keeps the caps.
+const TOLERANCE: u32 = 150;
+
+impl Child {
+    /// Has a child place the units of a graph.
+    ///
+    /// # Errors
+    /// It failed, or took too long.
+    pub fn partition(&self, graph: &UnitGraph, partitions: u32) -> Result<Vec<u32>, ChildError> {
+        let message = GraphMessage {
+            partitions,
+            tolerance: TOLERANCE,
+            loads: graph.loads.clone(),
+            units: graph.joint.iter().map(|(units, _)| units.clone()).collect(),
+            times: graph.joint.iter().map(|(_, times)| *times).collect(),
+        };
+        let mut bytes = Vec::new();
+        message.encode(&mut bytes);
+        let answer = self.ask(bytes)?;
+        let labels = Vec::<u32>::decode_all(&answer);
+        let labels = labels.map_err(|error: WireError| ChildError::Labels(error.to_string()))?;
+        let fits = labels.len() == graph.units.len() && labels.iter().all(|it| *it < partitions);
+        match fits {
+            true => Ok(labels),
+            false => Err(ChildError::Labels(format!("{} of {}", labels.len(), graph.units.len()))),
+        }
+    }
+
+    fn ask(&self, bytes: Vec<u8>) -> Result<Vec<u8>, ChildError> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn()?;
+        let (mut input, output, errors) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let writer = thread::spawn(move || input.take().map(|mut it| it.write_all(&bytes)));
+        let (sender, answers) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            let (mut answer, mut text) = (Vec::new(), String::new());
+            let read = output.map_or(Ok(0), |mut it| it.read_to_end(&mut answer));
+            let complaints = errors.map_or(Ok(0), |mut it| it.read_to_string(&mut text));
+            // Nobody listens to an answer that comes too late.
+            let _ = sender.send(read.and(complaints).map(|_| (answer, text)));
+        });
+        let answer = answers.recv_timeout(self.within);
+        if answer.is_err() {
+            child.kill()?;
+        }
+        let status = child.wait()?;
+        let _ = (writer.join(), reader.join());
+        let (answer, text) = answer.map_err(|_| ChildError::Time(self.within))??;
+        match status.success() {
+            true => Ok(answer),
+            false => Err(ChildError::Failed(format!("{status}: {}", text.trim()))),
+        }
+    }
+}
+
+/// What a child does: reads a graph, partitions it, and writes the labels.
+///
+/// # Errors
+/// There is no graph, or METIS cannot do it.
+#[cfg(feature = "metis")]
+pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), ChildError> {
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes)?;
+    let message = GraphMessage::decode_all(&bytes);
+    let message = message.map_err(|error| ChildError::Failed(error.to_string()))?;
+    let labels = partition(&message).map_err(ChildError::Failed)?;
+    let mut answer = Vec::new();
+    labels.encode(&mut answer);
+    output.write_all(&answer)?;
+    output.flush()?;
+    Ok(())
+}
+
+/// The graph as METIS has it: lists of neighbours, one behind the other.
+#[cfg(feature = "metis")]
+fn partition(message: &GraphMessage) -> Result<Vec<u32>, String> {
+    let GraphMessage { partitions, tolerance, loads, units, times } = message;
+    let count = loads.len();
+    let fits = units.len() == times.len()
+        && units.iter().flatten().all(|unit| (*unit as usize) < count)
+        && *partitions > 0
+        && count + units.len() < i32::MAX as usize;
+    if !fits {
+        return Err("this is no graph".to_owned());
+    }
+    let mut neighbours: Vec<Vec<(i32, i32)>> = vec![Vec::new(); count + units.len()];
+    let most = times.iter().max().copied().unwrap_or(1).max(1);
+    for (at, (units, times)) in units.iter().zip(times).enumerate() {
+        // Weights stay far below what 32 bits hold.
+        let weight = (times.saturating_mul(1_000) / most).max(1) as i32;
+        for unit in units {
+            neighbours[*unit as usize].push(((count + at) as i32, weight));
+            neighbours[count + at].push((*unit as i32, weight));
+        }
+    }
+    let total = loads.iter().sum::<u64>().max(1);
+    let weigh = |load: &u64| (load.saturating_mul(1 << 30) / total).max(1) as i32;
+    let mut weights: Vec<i32> = loads.iter().map(weigh).collect();
+    weights.resize(neighbours.len(), 0);
+    let mut starts = vec![0];
+    let (mut targets, mut edges) = (Vec::new(), Vec::new());
+    for list in &neighbours {
+        targets.extend(list.iter().map(|(target, _)| *target));
+        edges.extend(list.iter().map(|(_, weight)| *weight));
+        starts.push(targets.len() as i32);
+    }
+    let graph = metis::Graph::new(1, *partitions as i32, &starts, &targets);
+    let graph = graph.map_err(|error| error.to_string())?;
+    let graph = graph.set_vwgt(&weights).set_adjwgt(&edges);
+    let graph = graph.set_option(metis::option::UFactor(*tolerance as i32));
+    let graph = graph.set_option(metis::option::Seed(1));
+    let mut labels = vec![0; neighbours.len()];
+    graph.part_kway(&mut labels).map_err(|error| error.to_string())?;
+    Ok(labels.into_iter().take(count).map(|label| label as u32).collect())
+}
