@@ -9,7 +9,9 @@ use std::path::Path;
 
 use muesli_core::catalog::{Hierarchy, InnerNode};
 use muesli_core::issuance::{self, Issuer};
-use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire};
+use muesli_core::{
+    Lag, NodeId, Partitioning, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire,
+};
 
 use crate::formats;
 use crate::mailbox::outgoing::{Proves, SendBuffer};
@@ -54,8 +56,8 @@ fn map_with_tree() -> MapParts {
 }
 
 fn space() -> SpaceParts {
-    let splits = Some(vec![SmallBytes::new(b"m")]);
-    SpaceParts { name: "s".to_owned(), ordered: true, splits }
+    let partitioning = Partitioning::Range(vec![SmallBytes::new(b"m")]);
+    SpaceParts { name: "s".to_owned(), ordered: true, partitioning }
 }
 
 fn reached() -> Reached {

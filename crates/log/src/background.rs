@@ -41,6 +41,8 @@ struct LogShared {
     /// As in the state, to be looked at without the lock.
     stable: AtomicU64,
     syncs: AtomicU64,
+    /// Up to here the log was truncated.
+    truncated: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -50,6 +52,8 @@ struct LogState {
     /// Bytes that the thread is writing.
     writing: usize,
     truncate: Option<Sequence>,
+    /// A new segment is to be begun behind what is handed over.
+    rotate: bool,
     closing: bool,
     /// Up to here records are to be made stable; those behind are only written.
     asked: Sequence,
@@ -73,6 +77,7 @@ impl Log {
             pending: Batch::after(stable),
             writing: 0,
             truncate: None,
+            rotate: false,
             closing: false,
             asked: stable,
             stable,
@@ -84,6 +89,7 @@ impl Log {
             progress: Condvar::new(),
             stable: AtomicU64::new(stable.0),
             syncs: AtomicU64::new(0),
+            truncated: AtomicU64::new(0),
         });
         let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new().name("muesli-log".to_owned());
@@ -190,6 +196,24 @@ impl Log {
         self.shared.work.notify_one();
     }
 
+    /// Up to where the log was [truncated](Self::truncate) since it was opened; `wake` is called
+    /// when it was.
+    pub fn truncated(&self) -> Sequence {
+        Sequence(self.shared.truncated.load(Ordering::Acquire))
+    }
+
+    /// Flushes, and begins a new segment behind: all that was appended is in segments that a
+    /// checkpoint of it lets [go](Self::truncate).
+    ///
+    /// # Errors
+    /// The log has failed.
+    pub fn rotate(&mut self) -> Result<(), LogError> {
+        self.flush()?;
+        self.shared.lock().rotate = true;
+        self.shared.work.notify_one();
+        Ok(())
+    }
+
     /// Makes everything appended stable and ends the log, so that a later start finds it closed.
     ///
     /// # Errors
@@ -279,13 +303,14 @@ impl LogShared {
             batch.absorb(&mut state.pending);
             marked &= batch.is_empty();
             state.writing = batch.waiting();
-            let truncate = state.truncate.take();
+            let (truncate, rotate) = (state.truncate.take(), std::mem::take(&mut state.rotate));
             let (before, syncs) = (state.stable, state.asked > state.stable);
             drop(state);
             let written = match syncs {
                 true => writer.write(&mut batch),
                 false => writer.write_unsynced(&mut batch),
             };
+            let written = if rotate { written.and_then(|_| writer.rotate()) } else { written };
             let stable = match written {
                 Ok(stable) => stable,
                 Err(error) => return error,
@@ -294,8 +319,12 @@ impl LogShared {
             if stable > before {
                 wake();
             }
-            if let Some(error) = truncate.and_then(|upto| writer.truncate(upto).err()) {
-                return error;
+            if let Some(upto) = truncate {
+                if let Err(error) = writer.truncate(upto) {
+                    return error;
+                }
+                self.truncated.fetch_max(upto.0, Ordering::AcqRel);
+                wake();
             }
         }
     }
@@ -315,7 +344,8 @@ impl LogShared {
 impl LogState {
     fn is_idle(&self) -> bool {
         let is_stable = self.asked <= self.stable;
-        self.pending.is_empty() && is_stable && self.truncate.is_none() && !self.closing
+        let is_asked = self.truncate.is_some() || self.rotate || self.closing;
+        self.pending.is_empty() && is_stable && !is_asked
     }
 
     fn backlog(&self) -> usize {

@@ -32,11 +32,12 @@
 //!
 //! # Layout
 //! [`Log`] is the log as a loop uses it, with a thread that syncs; [`Writer`] is what that thread
-//! runs, for callers with a thread of their own; [`open()`] is start-up; [`repair`] is for people
-//! whose disk has lied. [`checkpoint`] has the files of checkpoints, and [`CheckpointStream`]
-//! writes one beside a running loop. [`mod@format`] is how a file of the log looks and is read
-//! back. [`Disk`] is what all of it stands on: a [`Directory`], or the faulty [`MemoryDisk`] of the
-//! tests.
+//! runs, for callers with a thread of their own; [`open()`] is start-up, [`read()`] the same for
+//! whoever changes nothing; [`repair`] is for people whose disk has lied. [`checkpoint`] has the
+//! files of checkpoints, and [`CheckpointStream`] writes one beside a running loop.
+//! [`mod@format`] is how a file of the log looks and is read back. [`Disk`] is what all of it
+//! stands on: a [`Directory`], a [`ReadingDirectory`], in which nothing can be changed, or the
+//! faulty [`MemoryDisk`] of the tests.
 
 pub mod background;
 pub mod batch;
@@ -55,8 +56,9 @@ pub use checkpoint::streaming::CheckpointStream;
 pub use checkpoint::{CheckpointWriter, Published};
 pub use disk::directory::Directory;
 pub use disk::memory::MemoryDisk;
+pub use disk::reading::ReadingDirectory;
 pub use disk::{Disk, DiskFile};
 pub use error::LogError;
-pub use open::{Cut, Opened, Progress, Replay, open};
+pub use open::{Cut, Opened, Progress, Replay, open, read};
 pub use sequence::Sequence;
 pub use writer::{Options, Writer};

@@ -98,21 +98,59 @@ pub fn open<D: Disk>(
     let lock = lock(&disk)?;
     checkpoint::remove_unfinished(&disk)?;
     let mut found = find_segments(&disk, options.owner)?;
-    let mut opened = Opened::default();
-    restore(&disk, options, replay, &mut opened)?;
+    let mut opened = restore(&disk, options.owner, None, replay)?;
     let number = found.last().map_or(0, |last| last.number) + 1;
-    drop_torn_start(&disk, &mut found)?;
-    let covered = opened.checkpoint.unwrap_or_default();
-    let (mut closed, mut found) = skip_covered(found, covered);
-    let mut going = Going::new(&found, covered, replay)?;
-    for at in 0..found.len() {
-        going.segment(&mut found, at)?;
+    if let Some(torn) = take_torn_start(&mut found)? {
+        disk.remove(&torn.name).map_err(LogError::io("remove", &torn.name))?;
     }
-    let Going { next, previous, records, cut, closed: gone_through, .. } = going;
-    (opened.records, opened.cut, opened.last) = (records, cut, next.before().max(covered));
+    let covered = opened.checkpoint.unwrap_or_default();
+    let (mut closed, found) = skip_covered(found, covered);
+    let (gone_through, previous) = go_through(found, true, &mut opened, replay)?;
     closed.extend(drop_empty(&disk, gone_through)?);
     let writer = Writer::begin(disk, lock, options, closed, number, opened.last, previous)?;
     Ok((writer, opened))
+}
+
+/// Replays the log in a directory, of this owner, and changes nothing: what a start would cut is
+/// [told](Opened::cut), and stays. It begins with the newest checkpoint that can be read, or with
+/// the one that covers the records up to `from`.
+///
+/// # Errors
+/// See [`LogError`].
+pub fn read<D: Disk>(
+    disk: &D,
+    owner: u64,
+    from: Option<Sequence>,
+    replay: &mut impl Replay,
+) -> Result<Opened, LogError> {
+    let _lock = lock(disk)?;
+    let mut found = find_segments(disk, owner)?;
+    let mut opened = restore(disk, owner, from, replay)?;
+    take_torn_start(&mut found)?;
+    let (_, found) = skip_covered(found, opened.checkpoint.unwrap_or_default());
+    go_through(found, false, &mut opened, replay)?;
+    Ok(opened)
+}
+
+/// Segments that were gone through, and whether each is empty.
+type GoneThrough = Vec<(Closed, bool)>;
+
+/// Replays what segments hold behind the checkpoint that was opened, and notes what that was; with
+/// the checksum of the last frame. Where the log is not to go on, what it ends in is not mended.
+fn go_through<F: DiskFile>(
+    mut found: Vec<FoundFiles<F>>,
+    mends: bool,
+    opened: &mut Opened,
+    replay: &mut impl Replay,
+) -> Result<(GoneThrough, u32), LogError> {
+    let covered = opened.checkpoint.unwrap_or_default();
+    let mut going = Going::new(&found, covered, mends, replay)?;
+    for at in 0..found.len() {
+        going.segment(&mut found, at)?;
+    }
+    let Going { next, previous, records, cut, closed, .. } = going;
+    (opened.records, opened.cut, opened.last) = (records, cut, next.before().max(covered));
+    Ok((closed, previous))
 }
 
 /// Takes the directory.
@@ -152,14 +190,17 @@ pub(crate) fn find_segments<D: Disk>(
     Ok(found)
 }
 
-/// Gives out the newest checkpoint that can be read.
+/// Gives out the newest checkpoint that can be read, or the one that covers the records up to
+/// `from`.
 fn restore<D: Disk>(
     disk: &D,
-    options: Options,
+    owner: u64,
+    from: Option<Sequence>,
     replay: &mut impl Replay,
-    opened: &mut Opened,
-) -> Result<(), LogError> {
+) -> Result<Opened, LogError> {
+    let mut opened = Opened::default();
     let mut there = checkpoint::list(disk)?;
+    there.retain(|covers| from.is_none_or(|from| *covers == from));
     there.sort_unstable_by(|a, b| b.cmp(a));
     for covers in there {
         let file = checkpoint::name(covers);
@@ -171,34 +212,37 @@ fn restore<D: Disk>(
                 Ok(())
             }
         };
-        match checkpoint::read(disk, options.owner, covers, each) {
+        match checkpoint::read(disk, owner, covers, each) {
             Ok(_) => {
                 opened.checkpoint = Some(covers);
-                return Ok(());
+                return Ok(opened);
             }
             Err(error @ LogError::Refused { .. }) => return Err(error),
             Err(error) => opened.unusable.push((file, error.to_string())),
         }
     }
-    Ok(())
+    Ok(opened)
 }
 
-/// The last segment may have been made and not finished when the power failed: it holds nothing.
-fn drop_torn_start<D: Disk>(
-    disk: &D,
-    found: &mut Vec<FoundFiles<D::File>>,
-) -> Result<(), LogError> {
-    let Some(torn) = found.pop_if(|last| last.header.is_none()) else { return Ok(()) };
-    // A header that was synced and damaged since looks the same; but frames may follow only one
-    // that was synced.
-    let mut bytes = Vec::new();
-    read_whole(&torn.file, &mut bytes).map_err(LogError::io("read", &torn.name))?;
-    let rest = bytes.get(segment::HEADER_BYTES..).unwrap_or_default();
-    if rest.iter().any(|&byte| byte != 0) {
+/// The last segment may have been made and not finished when the power failed: it holds nothing,
+/// and is taken out.
+fn take_torn_start<F: DiskFile>(
+    found: &mut Vec<FoundFiles<F>>,
+) -> Result<Option<FoundFiles<F>>, LogError> {
+    let Some(torn) = found.pop_if(|last| last.header.is_none()) else { return Ok(None) };
+    if !is_torn_start(&torn)? {
         found.push(torn);
-        return Ok(());
+        return Ok(None);
     }
-    disk.remove(&torn.name).map_err(LogError::io("remove", &torn.name))
+    Ok(Some(torn))
+}
+
+/// Whether a last segment without a header may have been made and not finished. A header that was
+/// synced and damaged since looks the same; but frames may follow only one that was synced.
+pub(crate) fn is_torn_start<F: DiskFile>(last: &FoundFiles<F>) -> Result<bool, LogError> {
+    let mut bytes = Vec::new();
+    read_whole(&last.file, &mut bytes).map_err(LogError::io("read", &last.name))?;
+    Ok(bytes.iter().skip(segment::HEADER_BYTES).all(|&byte| byte == 0))
 }
 
 /// Leaves out the segments that the checkpoint covers whole: they are not even read.
@@ -215,10 +259,7 @@ fn skip_covered<F>(
 }
 
 /// Segments without records are of no more use.
-fn drop_empty<D: Disk>(
-    disk: &D,
-    closed: Vec<(Closed, bool)>,
-) -> Result<VecDeque<Closed>, LogError> {
+fn drop_empty<D: Disk>(disk: &D, closed: GoneThrough) -> Result<VecDeque<Closed>, LogError> {
     let mut kept = VecDeque::new();
     for (closed, empty) in closed {
         if empty {
@@ -242,8 +283,10 @@ struct Going<'a, R> {
     bytes: u64,
     of: u64,
     buffer: Vec<u8>,
-    closed: Vec<(Closed, bool)>,
+    closed: GoneThrough,
     cut: Option<Cut>,
+    /// Whether the log is to go on, and so what it ends in is mended.
+    mends: bool,
 }
 
 /// Progress is told after so many records.
@@ -253,6 +296,7 @@ impl<'a, R: Replay> Going<'a, R> {
     fn new<F: DiskFile>(
         found: &[FoundFiles<F>],
         covered: Sequence,
+        mends: bool,
         replay: &'a mut R,
     ) -> Result<Going<'a, R>, LogError> {
         let mut of = 0;
@@ -277,6 +321,7 @@ impl<'a, R: Replay> Going<'a, R> {
             buffer: Vec::new(),
             closed: Vec::new(),
             cut: None,
+            mends,
         })
     }
 
@@ -351,7 +396,10 @@ impl<'a, R: Replay> Going<'a, R> {
             }
             let done = self.replay.record(frame.sequence, frame.kind, frame.payload);
             let (file, sequence) = (segment.name.clone(), frame.sequence);
-            done.map_err(|reason| LogError::Refused { file, sequence, reason })?;
+            done.map_err(|reason| {
+                let reason = format!("{reason} (at byte {end})");
+                LogError::Refused { file, sequence, reason }
+            })?;
             self.records += 1;
             if self.records.is_multiple_of(PROGRESS_EVERY) {
                 self.tell(end as u64);
@@ -369,9 +417,10 @@ impl<'a, R: Replay> Going<'a, R> {
         self.replay.progress(Progress { bytes, of: self.of, records: self.records });
     }
 
-    /// The log ends in this segment: what is torn is cut, and what was read is made stable. A
-    /// process may have died between its write and its sync; and if a sync failed, the system may
-    /// hold pages for clean that are not on the disk, so the last batch is written once more.
+    /// The log ends in this segment: what is torn is cut, and what was read is made stable, where
+    /// the log is to go on. A process may have died between its write and its sync; and if a sync
+    /// failed, the system may hold pages for clean that are not on the disk, so the last batch is
+    /// written once more.
     fn end<F: DiskFile>(
         &mut self,
         segment: &mut FoundFiles<F>,
@@ -385,6 +434,9 @@ impl<'a, R: Replay> Going<'a, R> {
             let (file, offset) = (segment.name.clone(), scanned.end as u64);
             let goes_on_at = scanned.goes_on_at;
             self.cut = Some(Cut { file, offset, bytes, what, goes_on_at });
+        }
+        if !self.mends {
+            return Ok(());
         }
         let (file, last) = (&mut segment.file, &self.buffer[scanned.batch..scanned.end]);
         let rewritten = file.write_at(scanned.batch as u64, last);

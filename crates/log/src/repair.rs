@@ -77,7 +77,9 @@ fn look<F: DiskFile>(
     let bytes = segment.file.len().map_err(LogError::io("read", &segment.name))?;
     let file = segment.name.clone();
     let Some((scanned, _)) = frames(segment, Sequence(u64::MAX))? else {
-        return Ok(SegmentReport { file, bytes, records: None, end: End::NoHeader });
+        let is_torn = following.is_none() && open::is_torn_start(segment)?;
+        let end = if is_torn { End::Torn(0) } else { End::NoHeader };
+        return Ok(SegmentReport { file, bytes, records: None, end });
     };
     let (at, next) = (scanned.end as u64, scanned.next);
     let goes_on = following.flatten().is_some_and(|first| first > next);

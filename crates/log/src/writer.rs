@@ -168,7 +168,7 @@ impl<D: Disk> Writer<D> {
 
     fn try_write(&mut self, batch: &mut Batch) -> Result<(), LogError> {
         if self.active.end >= self.options.segment_bytes {
-            self.rotate()?;
+            self.try_rotate()?;
         }
         let (sealed, previous) = batch.seal(self.stable, self.active.header.salt(), self.previous);
         self.active.append(sealed, self.options.preallocate_bytes)?;
@@ -177,8 +177,22 @@ impl<D: Disk> Writer<D> {
         Ok(())
     }
 
+    /// Ends the active segment, where it has records, and begins the next one: what comes before
+    /// can be [removed](Self::truncate). All that was written is stable then.
+    ///
+    /// # Errors
+    /// The disk did; the log is failed then.
+    pub fn rotate(&mut self) -> Result<Sequence, LogError> {
+        self.check()?;
+        if self.written >= self.active.header.first {
+            let done = self.try_rotate();
+            self.remember_failure(done)?;
+        }
+        self.sync()
+    }
+
     /// Ends the active segment, all of which is stable then, and begins the next one.
-    fn rotate(&mut self) -> Result<(), LogError> {
+    fn try_rotate(&mut self) -> Result<(), LogError> {
         self.active.trim()?;
         self.stable = self.written;
         let before = self.active.header;

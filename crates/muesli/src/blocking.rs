@@ -4,6 +4,7 @@ use muesli_core::{Class, Fragment, Invoked, Outcome, Place, TxnId};
 
 use crate::database::handle::Db;
 use crate::error::Error;
+use crate::plans::PlannedProcedure;
 use crate::procedures::stored::StoredProcedure;
 use crate::session::token::SessionToken;
 use crate::transaction::explicit::Transaction;
@@ -15,7 +16,7 @@ pub use crate::dispatch::block_on::block_on;
 /// A database handle whose calls block. Not for tasks on the database's own loops.
 #[derive(Clone, Debug)]
 pub struct Blocking {
-    db: Db,
+    pub(crate) db: Db,
 }
 
 impl Db {
@@ -79,6 +80,17 @@ impl Blocking {
     /// As there.
     pub fn invoke(&self, class: Class, fragments: Vec<Fragment>) -> Result<Invoked, Error> {
         block_on(self.db.invoke(class, fragments))
+    }
+
+    /// See [`Db::run_plan`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_plan<P: PlannedProcedure>(
+        &self,
+        arguments: &P::Arguments,
+    ) -> Result<P::Answer, Error> {
+        block_on(self.db.run_plan::<P>(arguments))
     }
 
     /// See [`Db::execute`].

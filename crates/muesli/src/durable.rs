@@ -47,6 +47,10 @@ pub struct Durable {
     pub checkpoint_bytes: u64,
     /// With more bytes than this waiting for the disk, a loop takes no new work.
     pub backlog_bytes: usize,
+    /// Nothing of the folder is changed, not a byte: it is opened as it was left, others may read
+    /// it meanwhile, nobody may open it otherwise, and whatever would write is refused with
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly). A database must be there.
+    pub read_only: bool,
     /// Where what is found at the opening is reported, a line each: how many records, and whether
     /// the last of them broke off.
     pub notice: fn(&str),
@@ -65,6 +69,7 @@ impl Durable {
             segment_bytes: 64 << 20,
             checkpoint_bytes: 256 << 20,
             backlog_bytes: 64 << 20,
+            read_only: false,
             notice: |_| {},
             trouble: None,
         }

@@ -135,8 +135,11 @@ pub enum Error {
     /// The transaction has already ended.
     #[error("the transaction has already ended")]
     Ended,
-    /// A write in a read-only transaction.
-    #[error("this transaction is read-only; begin it without `read_only` to write")]
+    /// A write in a transaction that only reads, or in a database that is opened for reading only.
+    #[error(
+        "this transaction is read-only; begin it without `read_only` to write, in a database that \
+         is not opened for reading only"
+    )]
     ReadOnly,
     /// No snapshot is at hand that is [as fresh](crate::Db::at_most_stale) as a transaction is to
     /// see, and it [does not wait](crate::Db::refusing_stale) for one. There is one soon.

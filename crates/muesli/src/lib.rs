@@ -33,6 +33,7 @@ pub mod objects;
 pub mod open_nesting;
 mod options;
 mod partitions;
+pub mod plans;
 pub mod procedures;
 mod recording;
 #[cfg(feature = "cluster")]
@@ -42,9 +43,12 @@ mod retry;
 pub mod server;
 mod session;
 mod site_delays;
+#[cfg(feature = "cluster")]
+mod stored;
 pub mod structures;
 mod time;
 mod transaction;
+pub mod transfer;
 mod typed;
 
 #[cfg(feature = "broadcast")]
@@ -56,13 +60,19 @@ pub use data::codec::{Named, Postcard, RowCodec};
 pub use data::key::{self, AsKey, Key};
 pub use data::range::{KeyPrefix, KeyRange, StartsWith};
 pub use data::space::{Space, TypedSpace};
+pub use database::compacted::Compacted;
 pub use database::handle::Db;
 pub use dispatch::report::Report;
 #[cfg(feature = "cluster")]
 pub use durable::{Durable, SyncPolicy};
 pub use embedded::protocols::{protocol_names, register_protocol};
 pub use error::{Error, ErrorKind};
-pub use muesli_core::catalog::{Index, Partitioning, ShardSites, ShardSitesError, SpaceOptions};
+#[cfg(feature = "cluster")]
+pub use muesli_cluster::storage::stopped::verify::{VerifiedLoop, VerifiedReplay};
+pub use muesli_core::catalog::{
+    Index, Partitioning, ShardSites, ShardSitesError, SpaceOptions, UnitMap, UnitPart, UnitRange,
+    Units,
+};
 pub use muesli_core::moving::PlacedPartition;
 pub use muesli_core::recorder::Sampling;
 pub use muesli_core::{

@@ -11,6 +11,8 @@ use muesli_core::{Actions, Batching, Limits, Procedures, SpaceOptions};
 use crate::database::handle::TRANSACTION_TIMEOUT;
 #[cfg(feature = "cluster")]
 use crate::durable::Durable;
+use crate::error::Error;
+use crate::plans::{self, PlannedProcedure};
 use crate::procedures::builtin;
 use crate::procedures::registration;
 use crate::procedures::stored::StoredProcedure;
@@ -146,5 +148,15 @@ impl Options {
     /// Adds a procedure.
     pub fn procedure<P: StoredProcedure>(self) -> Options {
         Options { procedures: registration::with::<P>(self.procedures), ..self }
+    }
+
+    /// Adds a procedure that is a [plan](crate::plans).
+    ///
+    /// # Errors
+    /// [`Error::Options`] where it cannot be in one round.
+    pub fn plan<P: PlannedProcedure>(self) -> Result<Options, Error> {
+        let procedures = plans::with::<P>(self.procedures);
+        let procedures = procedures.map_err(|error| Error::Options(error.to_string()))?;
+        Ok(Options { procedures, ..self })
     }
 }

@@ -52,6 +52,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use thiserror::Error;
 
+use crate::plans::{self, PlannedProcedure, PlannedProcedureError};
 use crate::procedures::{self, StoredProcedure, builtin};
 
 pub use muesli_cluster::{
@@ -87,6 +88,18 @@ pub fn with_procedure<P: StoredProcedure>(mut options: ServerOptions) -> ServerO
     let known = std::mem::take(&mut options.settings.procedures);
     options.settings.procedures = procedures::with::<P>(known);
     options
+}
+
+/// The same options with one more procedure that is a [plan](crate::plans).
+///
+/// # Errors
+/// It cannot be in one round.
+pub fn with_plan<P: PlannedProcedure>(
+    mut options: ServerOptions,
+) -> Result<ServerOptions, PlannedProcedureError> {
+    let known = std::mem::take(&mut options.settings.procedures);
+    options.settings.procedures = plans::with::<P>(known)?;
+    Ok(options)
 }
 
 /// Serves with so many loops on this thread (and one more thread for each further loop) until the

@@ -42,10 +42,10 @@ fn clients_are_at_all_sites_and_commits_cross_the_distance() {
 fn shards_are_at_the_sites_that_are_named_for_them() {
     let (_dir, two) = file();
     let shards = ["--shards", "here,here there,there", "--nodes", "4"];
-    let writes = ["--param", "reads=0", "--transactions", "24", "--clients", "4"];
+    let writes = ["--param", "reads=0", "--transactions", "24"];
     for driver in ["sim", "embedded", "cluster"] {
         let at = ["--driver", driver, "--protocol", "sharded-pob", "--geo", &two, "--sites", "2"];
-        let result = bench(&[&at[..], &shards, &writes].concat());
+        let result = bench(&[&at[..], &shards, &writes, &["--clients", "4"]].concat());
         assert_eq!((&result["nodes"], &result["repositories"]), (&4.into(), &4.into()));
         assert_eq!(result["replicas"], 2, "{driver}");
     }

@@ -17,6 +17,7 @@ use crate::storage::folder::Folder;
 use crate::wire::hello::ProcessKind;
 use crate::wire::ids::{ClusterId, DataId};
 use crate::wire::judgement::Judged;
+use crate::wire::protocol_name;
 use crate::wire::refusal::{self, LossRemedy};
 
 /// Who this process is.
@@ -51,6 +52,8 @@ pub(crate) struct Peers {
     exchanges_members: bool,
     /// Whether they may come back with nothing, where each key has one copy.
     may_start_empty: bool,
+    /// Whether the protocol keeps spaces that are everywhere.
+    pub keeps_everywhere: bool,
     /// How far the logs of the other servers had come.
     pub heights: Heights,
     /// When these were last kept, and what is under way.
@@ -114,6 +117,7 @@ impl Peers {
         }
         let exchanges_members = muesli_registry::exchanges_members(&me.protocol);
         let may_start_empty = muesli_registry::may_start_empty(&me.protocol);
+        let keeps_everywhere = protocol_name::keeps_everywhere(&me.protocol);
         Peers {
             me,
             map,
@@ -123,6 +127,7 @@ impl Peers {
             data_ids,
             exchanges_members,
             may_start_empty,
+            keeps_everywhere,
             heights: Heights::default(),
             heights_kept: Nanos(0),
             keeping: Arc::default(),

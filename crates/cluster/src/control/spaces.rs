@@ -171,7 +171,13 @@ impl Loop {
         }
         let entry_point = self.entry_point.clone();
         let (database, frame_bytes_max) = (self.loop_engine.database, self.network.frame_bytes_max);
-        let reader = RegisterReader { database, space, map: map.clone(), frame_bytes_max };
+        let reader = RegisterReader {
+            database,
+            space,
+            map: map.clone(),
+            frame_bytes_max,
+            keeps_everywhere: self.peers.keeps_everywhere,
+        };
         let task: Task = Box::pin(async move {
             let read = row_reader::register(reader).await;
             entry_point.command(Command::SpacesRead(read));
@@ -277,6 +283,7 @@ impl Loop {
 
     /// Makes a space, if this is who decides.
     fn create_space(&mut self, space: &SpaceParts) -> Result<(), String> {
+        space.options().judge_everywhere(&space.name, self.peers.keeps_everywhere)?;
         let map = self.peers.map.as_ref().ok_or("there is no map yet")?;
         match map.map_server() {
             Some(map_server) if map_server == self.peers.me.node => {}

@@ -104,6 +104,8 @@ pub struct Client {
     lease_end: Option<Timestamp>,
     space_within: Duration,
     frame_bytes_max: usize,
+    /// Whether the protocol keeps spaces that are everywhere.
+    keeps_everywhere: bool,
     thread: Mutex<Option<JoinHandle<Option<Recorder>>>>,
 }
 
@@ -187,6 +189,12 @@ impl Client {
     /// The map, as it is known here by now.
     pub fn map(&self) -> Option<Map> {
         self.entry_point.status().map.clone()
+    }
+
+    /// Whether the protocol keeps spaces that are
+    /// [everywhere](muesli_core::Partitioning::Everywhere).
+    pub fn keeps_everywhere(&self) -> bool {
+        self.keeps_everywhere
     }
 
     /// The servers that are connected now.
@@ -359,6 +367,7 @@ fn start(
     let (for_loop, space_within) = (entry_point.clone(), options.space_within);
     let frame_bytes_max = options.network.frame_bytes_max;
     let lease_end = lease.as_ref().map(TimestampLease::end);
+    let keeps_everywhere = protocol.keeps_everywhere();
     let run = move || {
         let alive = LoopThreadAlive(for_loop.clone());
         let peers = peers(&options, group);
@@ -378,7 +387,15 @@ fn start(
     };
     let thread = std::thread::Builder::new().name("muesli-client".to_owned());
     let thread = Mutex::new(Some(thread.spawn(run).map_err(system)?));
-    Ok(Client { entry_point, cluster, lease_end, space_within, frame_bytes_max, thread })
+    Ok(Client {
+        entry_point,
+        cluster,
+        lease_end,
+        space_within,
+        frame_bytes_max,
+        keeps_everywhere,
+        thread,
+    })
 }
 
 fn peers(options: &ClientOptions, group: u16) -> Peers {

@@ -7,15 +7,15 @@
 //! takes new spaces over from the register, which any client may write. Spaces that are known
 //! already stay, however many they are.
 
-use muesli_core::Wire;
 use muesli_core::limits::ENVELOPE_BYTES;
+use muesli_core::{Partitioning, SmallBytes, Wire};
 use thiserror::Error;
 
 use crate::spaces::parts::{MapParts, SpaceParts};
 
 /// The longest name of a space, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
-/// The most bytes that the splits of a space have together.
+/// The most bytes that the splits of a space, or the units that its map names, have together.
 pub const SPLIT_BYTES_MAX: usize = 1 << 20;
 /// The most spaces of a cluster.
 pub const SPACES_MAX: usize = 4_096;
@@ -34,6 +34,12 @@ pub enum SpaceLimit {
          those of a space"
     )]
     Splits(usize),
+    /// Where its units are placed.
+    #[error(
+        "a map of units of {0} bytes is over the limit of {SPLIT_BYTES_MAX} bytes for that of a \
+         space"
+    )]
+    Units(usize),
     /// How many there are.
     #[error("{0} spaces are over the limit of {SPACES_MAX} for those of a cluster")]
     Spaces(usize),
@@ -66,16 +72,29 @@ pub(crate) fn judge_new(count: usize, new: &[SpaceParts]) -> Result<(), SpaceLim
     if count > SPACES_MAX {
         return Err(SpaceLimit::Spaces(count));
     }
-    for SpaceParts { name, splits, .. } in new {
+    for SpaceParts { name, partitioning, .. } in new {
         if name.len() > NAME_BYTES_MAX {
             return Err(SpaceLimit::Name(name.len()));
         }
-        let bytes = splits.iter().flatten().map(|split| split.len()).sum();
-        if bytes > SPLIT_BYTES_MAX {
-            return Err(SpaceLimit::Splits(bytes));
-        }
+        judge_partitioning(partitioning)?;
     }
     Ok(())
+}
+
+fn judge_partitioning(partitioning: &Partitioning) -> Result<(), SpaceLimit> {
+    match partitioning {
+        Partitioning::Hash | Partitioning::Everywhere => Ok(()),
+        Partitioning::Range(splits) => {
+            let bytes = splits.iter().map(SmallBytes::len).sum();
+            if bytes > SPLIT_BYTES_MAX { Err(SpaceLimit::Splits(bytes)) } else { Ok(()) }
+        }
+        Partitioning::Unit(units) => {
+            let ranges = units.map.ranges().iter();
+            let named: usize = ranges.map(|it| it.first.len() + it.last.len()).sum();
+            let bytes = named + units.domain.len() + units.parts.len();
+            if bytes > SPLIT_BYTES_MAX { Err(SpaceLimit::Units(bytes)) } else { Ok(()) }
+        }
+    }
 }
 
 /// Whether a map with new spaces may be so long.
@@ -106,7 +125,7 @@ fn encoded_bytes(map: &MapParts) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use muesli_core::{NodeId, SmallBytes, SpaceOptions};
+    use muesli_core::{NodeId, SpaceOptions};
 
     use super::*;
     use crate::spaces::error::MapError;
@@ -132,7 +151,7 @@ mod tests {
             split[..2].copy_from_slice(&at.to_be_bytes());
             SmallBytes::from(split)
         });
-        SpaceParts { splits: Some(splits.collect()), ..named(name) }
+        SpaceParts { partitioning: Partitioning::Range(splits.collect()), ..named(name) }
     }
 
     fn refused(made: Result<Map, MapError>) -> SpaceLimit {

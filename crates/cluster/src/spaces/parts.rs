@@ -2,9 +2,7 @@
 
 use muesli_core::catalog::{Hierarchy, Sites};
 use muesli_core::wire::{Reader, Wire, WireError};
-use muesli_core::{
-    Index, NodeId, Partitioning, RepositoryId, SmallBytes, SpaceOptions, wire_struct,
-};
+use muesli_core::{Index, NodeId, Partitioning, RepositoryId, SpaceOptions, wire_struct};
 
 /// This bit of `group` says that a tree follows the spaces. Maps without one are what they were
 /// before there were trees, and a program that knows none takes no map with one.
@@ -65,11 +63,12 @@ pub struct SpaceParts {
     pub name: String,
     /// Whether it has an ordered index.
     pub ordered: bool,
-    /// Where its partitions are split; `None` is by hash.
-    pub splits: Option<Vec<SmallBytes>>,
+    /// How its keys are dealt to partitions. By hash and by ranges it has the layout that it had
+    /// before there were units, and a program that knows none takes no map with another one.
+    pub partitioning: Partitioning,
 }
 
-wire_struct!(SpaceParts { name: String, ordered: bool, splits: Option<Vec<SmallBytes>> });
+wire_struct!(SpaceParts { name: String, ordered: bool, partitioning: Partitioning });
 wire_struct!(TreeParts { epoch: u64, tree: Option<Hierarchy> });
 
 impl Wire for MapParts {
@@ -131,17 +130,13 @@ impl Wire for MapParts {
 impl SpaceParts {
     /// As a space's name and options.
     pub fn of(name: &str, options: &SpaceOptions) -> SpaceParts {
-        let splits = match &options.partitioning {
-            Partitioning::Hash => None,
-            Partitioning::Range(splits) => Some(splits.clone()),
-        };
-        SpaceParts { name: name.to_owned(), ordered: options.index == Index::Ordered, splits }
+        let partitioning = options.partitioning.clone();
+        SpaceParts { name: name.to_owned(), ordered: options.index == Index::Ordered, partitioning }
     }
 
     /// The options.
     pub fn options(&self) -> SpaceOptions {
         let index = if self.ordered { Index::Ordered } else { Index::Hash };
-        let partitioning = self.splits.clone().map_or(Partitioning::Hash, Partitioning::Range);
-        SpaceOptions { index, partitioning }
+        SpaceOptions { index, partitioning: self.partitioning.clone() }
     }
 }

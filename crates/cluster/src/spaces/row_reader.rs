@@ -44,6 +44,8 @@ pub(crate) struct RegisterReader {
     pub map: Map,
     /// The longest frame, into which the map has to fit.
     pub frame_bytes_max: usize,
+    /// Whether the protocol keeps spaces that are everywhere.
+    pub keeps_everywhere: bool,
 }
 
 impl RegisterReader {
@@ -54,6 +56,8 @@ impl RegisterReader {
         if grown.catalog.epoch > self.map.catalog.epoch {
             let fits = limits::judge_frame(&MapParts::from(&grown), self.frame_bytes_max);
             fits.map_err(|error| error.to_string())?;
+            let mut all = grown.catalog.spaces().iter();
+            all.try_for_each(|it| it.options.judge_everywhere(&it.name, self.keeps_everywhere))?;
         }
         Ok(register)
     }

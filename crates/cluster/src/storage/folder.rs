@@ -52,6 +52,47 @@ pub enum FolderError {
         /// The folder.
         path: String,
     },
+    /// There is nothing to be read.
+    #[error(
+        "there is no database in {path}, or none that was ever opened: {missing} is not there; \
+         nothing was changed"
+    )]
+    NoData {
+        /// The folder.
+        path: String,
+        /// What is not there.
+        missing: String,
+    },
+    /// Data of a protocol that this program does not have.
+    #[error("the data in {path} cannot be replayed by this program: {why}")]
+    Protocol {
+        /// The folder.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// Data of something that cannot be opened by itself.
+    #[error(
+        "the data in {path} are those of a database with {what}: give the options that it was made \
+         with"
+    )]
+    NotAlone {
+        /// The folder.
+        path: String,
+        /// What it has.
+        what: String,
+    },
+    /// A space cannot be made in what is only read.
+    #[error(
+        "there is no space `{space}` in {path}, and none can be made there: it is opened for \
+         reading only"
+    )]
+    NoSpace {
+        /// The folder.
+        path: String,
+        /// The space that there is not.
+        space: String,
+    },
     /// A file is not what was written.
     #[error("{path} is damaged: {why}; restore the folder, or begin with an empty one")]
     Damaged {
@@ -180,6 +221,21 @@ impl Folder {
         match small_files::lock(&file) {
             Ok(Some(lock)) => Ok(Folder { path: path.to_owned(), _lock: Arc::new(lock) }),
             Ok(None) => Err(FolderError::InUse { path: path.display().to_string() }),
+            Err(error) => Err(io_error(&file, error)),
+        }
+    }
+
+    /// The folder at `path`, which others may read meanwhile, and nobody may change. Nothing is
+    /// changed here.
+    pub fn reading(path: &Path) -> Result<Folder, FolderError> {
+        let file = path.join(LOCK_FILE);
+        match small_files::share(&file) {
+            Ok(Some(lock)) => Ok(Folder { path: path.to_owned(), _lock: Arc::new(lock) }),
+            Ok(None) => Err(FolderError::InUse { path: path.display().to_string() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let (path, missing) = (path.display().to_string(), file.display().to_string());
+                Err(FolderError::NoData { path, missing })
+            }
             Err(error) => Err(io_error(&file, error)),
         }
     }

@@ -4,7 +4,7 @@
 //! and lets nothing leave that depends on a record before the log says that it is stable.
 
 use muesli_core::{Encode, LogPosition, Role};
-use muesli_log::{CheckpointStream, Published};
+use muesli_log::{CheckpointStream, Published, Sequence};
 use thiserror::Error;
 
 /// The log cannot be relied on any more. The node stops; nothing is taken for written.
@@ -58,21 +58,30 @@ pub trait Log {
         false
     }
 
-    /// Begins a checkpoint that covers the records up to there; `None`: this log takes none.
+    /// Begins a checkpoint that covers the records up to there; `None`: this log takes none. If it
+    /// is to stand `alone`, older ones go once it is there, and so do all files of the log that
+    /// hold none but these records.
     ///
     /// # Errors
     /// As [`append`](Self::append).
     fn begin_checkpoint(
         &mut self,
         covers: LogPosition,
+        alone: bool,
     ) -> Result<Option<CheckpointStream>, LogFailure> {
-        let _ = covers;
+        let _ = (covers, alone);
         Ok(None)
     }
 
     /// A checkpoint is on the disk: what it covers may go.
     fn published(&mut self, published: &Published) {
         let _ = published;
+    }
+
+    /// Up to which record of all lives of the process files are gone, as
+    /// [`published`](Self::published) had asked.
+    fn truncated(&self) -> Sequence {
+        Sequence(u64::MAX)
     }
 
     /// Makes stable all that was appended, and ends.

@@ -18,6 +18,7 @@ use muesli_log::format::frame::PAYLOAD_MAX;
 use crate::spaces::map::{Beside, Deal, Map};
 use crate::spaces::parts::SpaceParts;
 use crate::storage::folder::{Folder, FolderError, FolderOwner, StoredIdentity};
+use crate::storage::log::MemoryLog;
 use crate::storage::node_log::NodeLog;
 use crate::storage::write_ahead::LogFiles;
 use crate::wire::ids::{ClusterId, DataId};
@@ -38,7 +39,7 @@ pub(crate) fn folder_of_loop(path: &Path, number: usize, loops: usize) -> PathBu
 /// How many loops may have written what is in a folder; `None`: nobody wrote anything. All folders
 /// are made before the first one has data, and which of them has some first is not said. So where
 /// the last ones have none, a start was cut short, or an earlier one that was to have more loops.
-fn loops_of(path: &Path) -> Option<RangeInclusive<usize>> {
+pub(crate) fn loops_of(path: &Path) -> Option<RangeInclusive<usize>> {
     if path.join("identity").exists() {
         return Some(1..=1);
     }
@@ -86,6 +87,8 @@ pub struct EmbeddedPlan<'a> {
     pub spaces: &'a [(String, SpaceOptions)],
     /// How the logs are kept.
     pub sizes: LogSizes,
+    /// Nothing of it is to be changed, and others may read it meanwhile.
+    pub reads_only: bool,
 }
 
 /// How large the files of a log become.
@@ -115,6 +118,7 @@ pub struct LoopFiles {
     folder: Folder,
     identity: StoredIdentity,
     sizes: LogSizes,
+    reads_only: bool,
 }
 
 impl EmbeddedFiles {
@@ -125,9 +129,10 @@ impl EmbeddedFiles {
     /// nothing was changed. Or the system refused.
     pub fn open(plan: &EmbeddedPlan<'_>) -> Result<(EmbeddedFiles, Vec<LoopFiles>), FolderError> {
         let (path, loops) = (plan.path, plan.deal.loops);
-        let port = |number: u32| format!("127.0.0.1:{}", FIRST_PORT + number);
-        let nodes = (0..loops as u32).map(|number| (NodeId(number), port(number)));
-        let planned = Map::deal_beside(nodes.collect(), plan.deal, plan.beside.clone())?;
+        let planned = planned(plan)?;
+        if plan.reads_only {
+            return EmbeddedFiles::reading(plan, planned);
+        }
         make_loop_folders(path, loops)?;
         let folders = (0..loops).map(|number| Folder::open(&folder_of_loop(path, number, loops)));
         let folders = folders.collect::<Result<Vec<_>, _>>()?;
@@ -153,10 +158,46 @@ impl EmbeddedFiles {
         for ((folder, owner), before) in folders.iter().zip(owners).zip(before).rev() {
             let identity = folder.begin(before, owner, false, since.as_millis() as u64)?;
             folder.keep_map(&map)?;
-            let (folder, sizes) = (folder.clone(), plan.sizes.clone());
-            files.push(LoopFiles { folder, identity, sizes });
+            let (folder, sizes, reads_only) = (folder.clone(), plan.sizes.clone(), false);
+            files.push(LoopFiles { folder, identity, sizes, reads_only });
         }
         files.reverse();
+        Ok((EmbeddedFiles { folders, map }, files))
+    }
+
+    /// Takes the folders of a database to read them, beside others that do, and changes nothing.
+    fn reading(
+        plan: &EmbeddedPlan<'_>,
+        planned: Map,
+    ) -> Result<(EmbeddedFiles, Vec<LoopFiles>), FolderError> {
+        let (path, loops) = (plan.path, plan.deal.loops);
+        let before = loops_of(path).map(|it| *it.start());
+        if let Some(before) = before.filter(|&before| before != loops) {
+            return Err(other_loops(path, before, loops));
+        }
+        let folders = (0..loops).map(|at| Folder::reading(&folder_of_loop(path, at, loops)));
+        let folders = folders.collect::<Result<Vec<_>, _>>()?;
+        let (_, before) = owners(&folders, plan.protocol)?;
+        let kept = folders.iter().map(Folder::map).collect::<Result<Vec<_>, _>>()?;
+        let missing = |at: usize, file: &str| FolderError::NoData {
+            path: path.display().to_string(),
+            missing: folders[at].path.join(file).display().to_string(),
+        };
+        let map = as_planned(path, kept, planned)?;
+        let unknown = plan.spaces.iter().find(|(name, _)| map.catalog.space_named(name).is_none());
+        if let Some((space, _)) = unknown {
+            let (path, space) = (path.display().to_string(), space.clone());
+            return Err(FolderError::NoSpace { path, space });
+        }
+        let map = with_spaces(path, map, plan.spaces)?;
+        let files = folders.iter().zip(before).enumerate().map(|(at, (folder, before))| {
+            let identity = before.ok_or_else(|| missing(at, "identity"))?;
+            // What begins here is none of the transactions that the log tells of.
+            let identity = StoredIdentity { starts: identity.starts.saturating_add(1), ..identity };
+            let (folder, sizes) = (folder.clone(), plan.sizes.clone());
+            Ok(LoopFiles { folder, identity, sizes, reads_only: true })
+        });
+        let files = files.collect::<Result<_, FolderError>>()?;
         Ok((EmbeddedFiles { folders, map }, files))
     }
 
@@ -179,6 +220,13 @@ impl EmbeddedFiles {
         self.map = map;
         Ok(())
     }
+}
+
+/// The map of a database as it is planned.
+fn planned(plan: &EmbeddedPlan<'_>) -> Result<Map, FolderError> {
+    let port = |number: u32| format!("127.0.0.1:{}", FIRST_PORT + number);
+    let nodes = (0..plan.deal.loops as u32).map(|number| (NodeId(number), port(number)));
+    Ok(Map::deal_beside(nodes.collect(), plan.deal, plan.beside.clone())?)
 }
 
 /// Whose the folders are to be, and who they are of, as far as there is anything in them.
@@ -237,6 +285,8 @@ fn described(options: &SpaceOptions) -> String {
     match &options.partitioning {
         Partitioning::Hash => format!("{index}, dealt by hash"),
         Partitioning::Range(splits) => format!("{index}, dealt by ranges with splits {splits:?}"),
+        Partitioning::Unit(units) => format!("{index}, dealt {units}"),
+        Partitioning::Everywhere => format!("{index}, everywhere"),
     }
 }
 
@@ -253,7 +303,7 @@ impl LoopFiles {
 
     /// Opens the log and takes what it holds to the machine, whose node has not started; what that
     /// was is reported as notices. The log's thread calls `wake` after every sync, and when the log
-    /// fails.
+    /// fails. Where nothing is to be changed, what is logged from then on is kept nowhere.
     ///
     /// # Errors
     /// It cannot be read, or makes no sense.
@@ -265,6 +315,10 @@ impl LoopFiles {
     ) -> Result<NodeLog, FolderError> {
         let LogSizes { segment_bytes, checkpoint_bytes, backlog_bytes, .. } = self.sizes;
         let owner = self.identity.data_id;
+        if self.reads_only {
+            self.folder.read_log(owner, machine, notice)?;
+            return Ok(NodeLog::new(Box::new(MemoryLog::default())));
+        }
         let options = muesli_log::Options {
             owner,
             segment_bytes,
@@ -291,7 +345,8 @@ mod tests {
     fn plan(path: &Path, loops: usize) -> EmbeddedPlan<'_> {
         let deal = Deal { repositories: 2, loops, ..Deal::default() };
         let (beside, spaces) = (Beside::default(), &[][..]);
-        EmbeddedPlan { path, protocol: "score", deal, beside, spaces, sizes: SIZES }
+        let (protocol, sizes, reads_only) = ("score", SIZES, false);
+        EmbeddedPlan { path, protocol, deal, beside, spaces, sizes, reads_only }
     }
 
     fn refused(plan: &EmbeddedPlan<'_>) -> String {
@@ -373,6 +428,41 @@ mod tests {
             error.contains("the space `a` was in order, dealt by hash and is found"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn what_is_only_read_is_shared_and_nothing_is_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let none = dir.path().join("none");
+        let nothing = EmbeddedPlan { reads_only: true, ..plan(&none, 1) };
+        let error = refused(&nothing);
+        assert!(
+            error.contains("there is no database in") && error.contains("none/lock"),
+            "{error}"
+        );
+        assert!(!dir.path().join("none").exists());
+        let (written, _) = EmbeddedFiles::open(&plan(dir.path(), 2)).unwrap();
+        let reads = EmbeddedPlan { reads_only: true, ..plan(dir.path(), 2) };
+        assert!(refused(&reads).contains("is in use: another process holds"));
+        drop(written);
+        let one = EmbeddedFiles::open(&reads).unwrap();
+        let other = EmbeddedFiles::open(&reads).unwrap();
+        assert!(other.1.iter().all(|files| files.starts() == 2), "as if it was started again");
+        let error = refused(&plan(dir.path(), 2));
+        assert!(error.contains("is in use: another process holds"), "{error}");
+        drop((one, other));
+        let spaces = [("a".to_owned(), SpaceOptions::default())];
+        let error = refused(&EmbeddedPlan { spaces: &spaces, ..reads.clone() });
+        assert!(
+            error.contains("there is no space `a`") && error.contains("reading only"),
+            "{error}"
+        );
+        let error = refused(&EmbeddedPlan { reads_only: true, ..plan(dir.path(), 1) });
+        assert!(error.contains("those of 2 loops, not of 1"), "{error}");
+        let error = refused(&EmbeddedPlan { protocol: "gmu", ..reads });
+        assert!(error.contains("protocol `score`, not of `gmu`"), "{error}");
+        let (_, files) = EmbeddedFiles::open(&plan(dir.path(), 2)).unwrap();
+        assert!(files.iter().all(|files| files.starts() == 2), "nobody noted those starts");
     }
 
     #[test]

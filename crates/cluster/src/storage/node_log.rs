@@ -8,8 +8,8 @@
 //! as far as they know it. Then the log is cut before it.
 
 use muesli_core::{Checkpoint, Encode, LogPosition, Nanos, Readiness, RecoverableMachine, Role};
-use muesli_log::CheckpointStream;
 use muesli_log::checkpoint::streaming::Offered;
+use muesli_log::{CheckpointStream, Sequence};
 
 use crate::storage::log::{Log, LogFailure, MemoryLog};
 
@@ -33,6 +33,20 @@ pub struct NodeLog {
     checkpoint: Option<CheckpointUnderWay>,
     /// A checkpoint could not begin, and is not tried before.
     checkpoint_again: Nanos,
+    compaction: Compaction,
+}
+
+/// How far the log is with being made as short as it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compaction {
+    /// It is not to be.
+    None,
+    /// The next checkpoint is to stand alone.
+    Wanted,
+    /// The checkpoint under way is to.
+    UnderWay,
+    /// It is there, and the records that it covers go, up to this one.
+    Truncating(Sequence),
 }
 
 impl std::fmt::Debug for NodeLog {
@@ -63,6 +77,7 @@ impl NodeLog {
             congested: false,
             checkpoint: None,
             checkpoint_again: Nanos(0),
+            compaction: Compaction::None,
         }
     }
 
@@ -154,6 +169,19 @@ impl NodeLog {
         self.checkpoint.is_some()
     }
 
+    /// Takes a checkpoint soon that stands alone, and lets go what it covers; whoever asks again
+    /// while that is under way asks for the same.
+    pub fn compact(&mut self) {
+        if self.compaction == Compaction::None {
+            self.compaction = Compaction::Wanted;
+        }
+    }
+
+    /// Whether that was asked for and is not done.
+    pub fn is_compacting(&self) -> bool {
+        self.compaction != Compaction::None
+    }
+
     /// Begins a checkpoint of the machine where one is due, or goes on with the one under way.
     /// Whether one is on the disk by this.
     ///
@@ -164,16 +192,26 @@ impl NodeLog {
         machine: &mut dyn RecoverableMachine,
         now: Nanos,
     ) -> Result<bool, LogFailure> {
+        if let Compaction::Truncating(upto) = self.compaction
+            && self.log.truncated() >= upto
+        {
+            self.compaction = Compaction::None;
+        }
         let Some(mut under_way) = self.checkpoint.take() else {
             return self.begin_checkpoint(machine, now).map(|()| false);
         };
         if let Some(outcome) = under_way.stream.outcome() {
             let published = outcome.map_err(|error| LogFailure(error.to_string()))?;
             self.log.published(&published);
+            if self.compaction == Compaction::UnderWay {
+                self.compaction = Compaction::Truncating(published.truncate);
+            }
             return Ok(true);
         }
         if self.hand_over(&mut under_way, machine)? {
             self.checkpoint = Some(under_way);
+        } else if self.compaction == Compaction::UnderWay {
+            self.compaction = Compaction::Wanted; // It was void.
         }
         Ok(false)
     }
@@ -183,14 +221,22 @@ impl NodeLog {
         machine: &mut dyn RecoverableMachine,
         now: Nanos,
     ) -> Result<(), LogFailure> {
-        if !self.log.is_checkpoint_due() || now < self.checkpoint_again {
+        let alone = self.compaction == Compaction::Wanted;
+        if !(alone || self.log.is_checkpoint_due()) || now < self.checkpoint_again {
             return Ok(());
         }
         let Some(checkpoint) = machine.begin_checkpoint() else {
             self.checkpoint_again = now + AGAIN_AFTER;
             return Ok(());
         };
-        let stream = self.log.begin_checkpoint(checkpoint.covers())?;
+        if alone {
+            self.settle_all(machine.logged())?; // What it covers is to be in files that go.
+        }
+        let stream = self.log.begin_checkpoint(checkpoint.covers(), alone)?;
+        if alone {
+            let is_under_way = stream.is_some();
+            self.compaction = if is_under_way { Compaction::UnderWay } else { Compaction::None };
+        }
         self.checkpoint = stream.map(|stream| CheckpointUnderWay::new(checkpoint, stream));
         Ok(())
     }

@@ -49,13 +49,45 @@ impl Replaying<'_> {
     /// # Errors
     /// It cannot be read, or makes no sense.
     pub fn open<D: Disk>(&mut self, disk: D, options: Options) -> Result<Replayed<D>, LogError> {
+        let ((writer, opened), bytes) =
+            self.run(move |reading| muesli_log::open(disk, options, reading), |read| &read.1)?;
+        Ok(Replayed { writer, opened, bytes })
+    }
+
+    /// Applies what the log on `disk` holds, from its newest checkpoint on or from the one that
+    /// covers the records up to `from`. Changes nothing there.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn read<D: Disk + Sync>(
+        &mut self,
+        disk: &D,
+        owner: u64,
+        from: Option<Sequence>,
+    ) -> Result<Opened, LogError> {
+        let read = move |reading: &mut LogReading| muesli_log::read(disk, owner, from, reading);
+        self.run(read, |opened| opened).map(|(opened, _)| opened)
+    }
+
+    /// Reads a log on a thread of its own, and applies what it holds; with how many bytes of
+    /// records these were.
+    fn run<T: Send>(
+        &mut self,
+        read: impl FnOnce(&mut LogReading) -> Result<T, LogError> + Send,
+        opened: impl FnOnce(&T) -> &Opened,
+    ) -> Result<(T, u64), LogError> {
         let notice = self.notice;
         thread::scope(|scope| {
             let (sender, steps) = sync_channel(STEPS_MAX);
-            let decoding =
+            let mut reading =
                 LogReading { steps: sender, decoding: self.machine.decoding(), notice, bytes: 0 };
-            let read = move || read(disk, options, decoding);
-            let reader = Builder::new().name("muesli-replay".to_owned()).spawn_scoped(scope, read);
+            let run = move || {
+                let read = read(&mut reading)?;
+                // If nobody listens any more, it is told why by whoever does not.
+                let _ = reading.hand_over();
+                Ok((read, reading.bytes))
+            };
+            let reader = Builder::new().name("muesli-replay".to_owned()).spawn_scoped(scope, run);
             let reader = reader.map_err(no_thread)?;
             let applied = self.apply_all(steps);
             let read = reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -63,8 +95,8 @@ impl Replaying<'_> {
                 (Err(LogError::Refused { file, sequence, .. }), Err(reason)) => {
                     Err(LogError::Refused { file, sequence, reason })
                 }
-                (Ok(read), Err(reason)) => {
-                    let sequence = read.opened.checkpoint.unwrap_or_default();
+                (Ok((read, _)), Err(reason)) => {
+                    let sequence = opened(&read).checkpoint.unwrap_or_default();
                     let file = muesli_log::checkpoint::name(sequence);
                     Err(LogError::Refused { file, sequence, reason })
                 }
@@ -90,18 +122,6 @@ impl Replaying<'_> {
 
 fn no_thread(error: std::io::Error) -> LogError {
     LogError::Io { action: "start a thread for", file: String::new(), source: Arc::new(error) }
-}
-
-/// The reader's thread.
-fn read<D: Disk>(
-    disk: D,
-    options: Options,
-    mut reading: LogReading,
-) -> Result<Replayed<D>, LogError> {
-    let (writer, opened) = muesli_log::open(disk, options, &mut reading)?;
-    // If nobody listens any more, it is told why by whoever does not.
-    let _ = reading.hand_over();
-    Ok(Replayed { writer, opened, bytes: reading.bytes })
 }
 
 /// Decodes records, and gathers them.

@@ -124,6 +124,20 @@ pub(crate) fn lock(path: &Path) -> io::Result<Option<FileLock>> {
     }
 }
 
+/// Shares the lock of the file at `path`, which is there, with others that read what it guards,
+/// until what is returned is dropped. Changes nothing. `None`: somebody has it alone.
+///
+/// # Errors
+/// The system refused, or there is no such file.
+pub(crate) fn share(path: &Path) -> io::Result<Option<FileLock>> {
+    let file = File::open(path)?;
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Some(FileLock(file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
 /// The file of the same name with an ending more.
 pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name: OsString = path.as_os_str().to_owned();
@@ -142,6 +156,19 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_that_read_share_a_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        assert_eq!(share(&path).unwrap_err().kind(), io::ErrorKind::NotFound);
+        drop(lock(&path).unwrap().expect("nobody has it"));
+        let (one, other) = (share(&path).unwrap(), share(&path).unwrap());
+        assert!(one.is_some() && other.is_some() && lock(&path).unwrap().is_none());
+        drop((one, other));
+        let alone = lock(&path).unwrap();
+        assert!(alone.is_some() && share(&path).unwrap().is_none());
+    }
 
     #[test]
     fn a_lock_is_given_back_though_a_copy_of_its_file_is_open() {

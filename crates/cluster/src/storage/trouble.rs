@@ -13,8 +13,10 @@
 //! | `fail` | refuses every sync |
 //! | `full` | has no room for further writes |
 //! | `hang` | ends no sync before the file says something else |
+//! | `record` | if it says so as it is opened: keeps nothing back, and writes down all changes |
 //!
-//! A file beside it says how wrong the server's clock is (see `clock`).
+//! What is written down is in a file of the same name with `.record` behind it (`disk_record`). A
+//! file beside it says how wrong the server's clock is (see `clock`).
 
 use std::io;
 use std::path::PathBuf;
@@ -22,6 +24,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use muesli_log::{Disk, DiskFile};
+
+use crate::storage::disk_record::{DiskChange, DiskRecord};
+use crate::storage::small_files::beside;
 
 /// How a disk misbehaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,20 +65,37 @@ impl Trouble {
 pub(crate) struct Troubled<D> {
     disk: D,
     trouble_file: Arc<PathBuf>,
+    record: Option<DiskRecord>,
 }
 
 impl<D> Troubled<D> {
     pub fn new(disk: D, trouble_file: PathBuf) -> Troubled<D> {
-        Troubled { disk, trouble_file: Arc::new(trouble_file) }
+        let records = std::fs::read(&trouble_file).is_ok_and(|text| text.starts_with(b"record"));
+        let record = records.then(|| DiskRecord::open(&beside(&trouble_file, ".record")).ok());
+        Troubled { disk, trouble_file: Arc::new(trouble_file), record: record.flatten() }
     }
 
-    fn file<F>(&self, file: F) -> TroubledFile<F> {
+    fn file<F>(&self, name: &str, file: F) -> TroubledFile<F> {
         TroubledFile {
             file,
+            name: name.to_owned(),
             trouble_file: self.trouble_file.clone(),
             kept_back: Vec::new(),
             writes: 0,
+            record: self.record.clone(),
         }
+    }
+}
+
+/// Makes a change, which is recorded if changes are.
+fn make<T>(
+    record: Option<&DiskRecord>,
+    change: DiskChange<'_>,
+    made: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    match record {
+        Some(record) => record.make(change, made),
+        None => made(),
     }
 }
 
@@ -90,23 +112,26 @@ impl<D: Disk> Disk for Troubled<D> {
     }
 
     fn create(&self, name: &str) -> io::Result<Self::File> {
-        Ok(self.file(self.disk.create(name)?))
+        let record = self.record.as_ref();
+        let created = make(record, DiskChange::Create(name), || self.disk.create(name));
+        Ok(self.file(name, created?))
     }
 
     fn open(&self, name: &str) -> io::Result<Self::File> {
-        Ok(self.file(self.disk.open(name)?))
+        Ok(self.file(name, self.disk.open(name)?))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
+        let change = DiskChange::Rename(from, to);
+        make(self.record.as_ref(), change, || self.disk.rename(from, to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
+        make(self.record.as_ref(), DiskChange::Remove(name), || self.disk.remove(name))
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        self.disk.sync_directory()
+        make(self.record.as_ref(), DiskChange::SyncDirectory, || self.disk.sync_directory())
     }
 }
 
@@ -114,7 +139,9 @@ impl<D: Disk> Disk for Troubled<D> {
 #[derive(Debug)]
 pub(crate) struct TroubledFile<F> {
     file: F,
+    name: String,
     trouble_file: Arc<PathBuf>,
+    record: Option<DiskRecord>,
     /// Written since the last sync, and lost with the process.
     kept_back: Vec<(u64, Vec<u8>)>,
     writes: u64,
@@ -148,6 +175,10 @@ impl<F: DiskFile> DiskFile for TroubledFile<F> {
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if let Some(record) = &self.record {
+            let change = DiskChange::Write(&self.name, offset, bytes);
+            return record.make(change, || self.file.write_at(offset, bytes));
+        }
         if self.trouble() == Trouble::Full {
             // What fits is written before the end is noticed, as on a disk.
             self.file.write_at(offset, &bytes[..bytes.len() / 2])?;
@@ -170,7 +201,8 @@ impl<F: DiskFile> DiskFile for TroubledFile<F> {
 
     fn set_len(&mut self, bytes: u64) -> io::Result<()> {
         self.write_kept_back()?;
-        self.file.set_len(bytes)
+        let change = DiskChange::SetLength(&self.name, bytes);
+        make(self.record.as_ref(), change, || self.file.set_len(bytes))
     }
 
     fn sync(&mut self) -> io::Result<()> {
@@ -183,7 +215,7 @@ impl<F: DiskFile> DiskFile for TroubledFile<F> {
             Trouble::Fail => return Err(io::Error::other("the sync was made to fail")),
         }
         self.write_kept_back()?;
-        self.file.sync()
+        make(self.record.as_ref(), DiskChange::Sync(&self.name), || self.file.sync())
     }
 }
 

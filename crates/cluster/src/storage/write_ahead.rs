@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use muesli_core::wire::Wire;
 use muesli_core::{Encode, LogPosition, RecoverableMachine, Role};
-use muesli_log::{CheckpointStream, Cut, Directory, Disk, Opened, Published, Sequence};
+use muesli_log::{
+    CheckpointStream, Cut, Directory, Disk, Opened, Published, ReadingDirectory, Sequence,
+};
 
 use crate::storage::folder::{Folder, FolderError};
 use crate::storage::log::{Log, LogFailure};
@@ -34,6 +36,30 @@ impl Folder {
     }
 }
 
+impl Folder {
+    /// Takes what the log of this owner holds to a node, which has not started, and changes
+    /// nothing: the node goes on without it.
+    pub fn read_log(
+        &self,
+        owner: u64,
+        machine: &mut dyn RecoverableMachine,
+        notice: fn(&str),
+    ) -> Result<(), FolderError> {
+        let disk = self.log_to_read()?;
+        let mut replaying = Replaying { machine, notice };
+        let opened = replaying.read(&disk, owner, None)?;
+        replaying.machine.end_replay();
+        report(&opened, notice);
+        Ok(())
+    }
+
+    /// The directory of the log, of which nothing is changed.
+    pub fn log_to_read(&self) -> Result<ReadingDirectory, FolderError> {
+        let path = self.path.join("log");
+        ReadingDirectory::existing(&path).map_err(|error| self.io("log", error))
+    }
+}
+
 /// Replays the log on a disk, and starts it.
 fn start<D: Disk>(
     disk: D,
@@ -44,13 +70,13 @@ fn start<D: Disk>(
     let options = files.options;
     let Replayed { writer, opened, bytes } = replaying.open(disk.clone(), options)?;
     let log = muesli_log::Log::start(writer, wake)?;
-    let begin = move |covers| {
-        CheckpointStream::start(disk.clone(), options.owner, covers, options.checkpoints)
-    };
+    let begin =
+        move |covers, keep| CheckpointStream::start(disk.clone(), options.owner, covers, keep);
     let write_ahead = WriteAhead {
         base: log.appended(),
         log,
         begin_checkpoint: Box::new(begin),
+        checkpoints: options.checkpoints,
         checkpoint_bytes: files.checkpoint_bytes,
         since_checkpoint: bytes,
         last_checkpoint: 0,
@@ -75,6 +101,8 @@ pub(crate) struct WriteAhead {
     /// The last record of earlier starts: positions count from here.
     base: Sequence,
     begin_checkpoint: BeginCheckpoint,
+    /// So many are kept.
+    checkpoints: usize,
     /// A checkpoint begins after so many bytes of records.
     checkpoint_bytes: u64,
     /// Bytes of records since the last one began.
@@ -83,9 +111,9 @@ pub(crate) struct WriteAhead {
     last_checkpoint: u64,
 }
 
-/// Begins a checkpoint on the log's disk, whatever that is.
+/// Begins a checkpoint on the log's disk, whatever that is, of which so many are kept.
 type BeginCheckpoint =
-    Box<dyn Fn(Sequence) -> Result<CheckpointStream, muesli_log::LogError> + Send>;
+    Box<dyn Fn(Sequence, usize) -> Result<CheckpointStream, muesli_log::LogError> + Send>;
 
 fn failure(error: muesli_log::LogError) -> LogFailure {
     LogFailure(error.to_string())
@@ -137,15 +165,24 @@ impl Log for WriteAhead {
     fn begin_checkpoint(
         &mut self,
         covers: LogPosition,
+        alone: bool,
     ) -> Result<Option<CheckpointStream>, LogFailure> {
         self.since_checkpoint = 0;
         let covers = Sequence(self.base.0 + covers.0);
-        (self.begin_checkpoint)(covers).map(Some).map_err(failure)
+        if alone {
+            self.log.rotate().map_err(failure)?;
+        }
+        let keep = if alone { 1 } else { self.checkpoints };
+        (self.begin_checkpoint)(covers, keep).map(Some).map_err(failure)
     }
 
     fn published(&mut self, published: &Published) {
         self.last_checkpoint = published.bytes;
         self.log.truncate(published.truncate);
+    }
+
+    fn truncated(&self) -> Sequence {
+        self.log.truncated()
     }
 
     fn close(self: Box<Self>) -> Result<(), LogFailure> {

@@ -124,7 +124,8 @@ impl<D: Disk> CheckpointWriter<D> {
         self.file.sync().map_err(LogError::io("sync", &self.name))
     }
 
-    /// Publishes the checkpoint and removes those that are older than the ones to keep.
+    /// Publishes the checkpoint and removes those that are older than the ones to keep. One that is
+    /// to be alone is read back before.
     ///
     /// # Errors
     /// The disk did. The checkpoint may be there or not.
@@ -136,6 +137,9 @@ impl<D: Disk> CheckpointWriter<D> {
         let last = name(covers);
         self.disk.rename(&self.name, &last).map_err(LogError::io("rename", &self.name))?;
         self.disk.sync_directory().map_err(LogError::io("sync the directory of", &last))?;
+        if self.keep == 1 {
+            read(&self.disk, self.header.owner, covers, |_| Ok(()))?;
+        }
         let truncate = self.drop_older()?;
         Ok(Published { covers, bytes: self.written, truncate })
     }
@@ -215,9 +219,13 @@ pub(crate) fn read<D: Disk>(
         }
         if is_given { each(CheckpointStep::Piece(piece)) } else { Ok(()) }
     };
-    let whole = Pieces::of(&file, &name, header).go_through(|piece| pass(piece, false))?;
-    if header.number != covers.0 || !whole {
-        return Err(bad("its checksums are wrong"));
+    let wrong = Pieces::of(&file, &name, header).go_through(|piece| pass(piece, false))?;
+    if let Some((offset, piece)) = wrong {
+        let what = format!("its checksums are wrong at byte {offset}, where piece {piece} is");
+        return Err(bad(&what));
+    }
+    if header.number != covers.0 {
+        return Err(bad(&format!("its header says that it covers {} records", header.number)));
     }
     Pieces::of(&file, &name, header).go_through(|piece| pass(piece, true)).map(drop)
 }
@@ -259,34 +267,40 @@ impl<'a, F: DiskFile> Pieces<'a, F> {
         Pieces { file, name, header, offset, buffer: Vec::new(), done: 0 }
     }
 
-    /// Whether the frames are whole, up to the end.
+    /// Gives out the pieces, up to the end; where the first frame is that is none of it, and its
+    /// number, if one is.
     fn go_through(
         mut self,
         mut each: impl FnMut(&[u8]) -> Result<(), LogError>,
-    ) -> Result<bool, LogError> {
+    ) -> Result<Option<(u64, u64)>, LogError> {
         let (salt, mut previous, mut number) = (self.header.salt(), 0, 1);
         loop {
             if !self.have(frame::HEADER_BYTES)? {
-                return Ok(false);
+                return Ok(self.wrong(number));
             }
             let length = frame::word(&self.buffer[self.done + 8..]) as usize;
             if length > PAYLOAD_MAX || !self.have(frame::HEADER_BYTES + length)? {
-                return Ok(false);
+                return Ok(self.wrong(number));
             }
             let Some(frame) = frame::read(&self.buffer[self.done..], salt) else {
-                return Ok(false);
+                return Ok(self.wrong(number));
             };
             if frame.previous != previous || frame.sequence.0 != number {
-                return Ok(false);
+                return Ok(self.wrong(number));
             }
             match frame.kind {
                 PIECE => each(frame.payload)?,
-                END => return Ok(true),
-                _ => return Ok(false),
+                END => return Ok(None),
+                _ => return Ok(self.wrong(number)),
             }
             (previous, number) = (frame.checksum, number + 1);
             self.done += frame::HEADER_BYTES + length;
         }
+    }
+
+    /// The frame of this number, which comes next, is none of the checkpoint.
+    fn wrong(&self, number: u64) -> Option<(u64, u64)> {
+        Some((self.offset - (self.buffer.len() - self.done) as u64, number))
     }
 
     /// Reads on until `bytes` bytes are there; false if the file ends before.

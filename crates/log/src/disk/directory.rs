@@ -78,6 +78,13 @@ fn create_each(path: &Path, sync: &mut impl FnMut(&Path) -> io::Result<()>) -> i
 #[derive(Debug)]
 pub struct DirectoryLock(File);
 
+impl DirectoryLock {
+    /// Of a file that was locked.
+    pub(super) fn of(file: File) -> DirectoryLock {
+        DirectoryLock(file)
+    }
+}
+
 impl Drop for DirectoryLock {
     /// A process that is begun by another thread has all open files for a moment, and what is
     /// closed here alone stays locked until then.
@@ -94,18 +101,14 @@ impl Disk for Directory {
         let path = self.path.join(LOCK_FILE);
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(DirectoryLock(file))),
+            Ok(()) => Ok(Some(DirectoryLock::of(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&*self.path)? {
-            names.extend(entry?.file_name().into_string().ok()); // Others are not ours.
-        }
-        Ok(names)
+        names_in(&self.path)
     }
 
     fn create(&self, name: &str) -> io::Result<File> {
@@ -149,6 +152,15 @@ impl DiskFile for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
     }
+}
+
+/// The names of the files in a directory.
+pub(super) fn names_in(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        names.extend(entry?.file_name().into_string().ok()); // Others are not ours.
+    }
+    Ok(names)
 }
 
 #[cfg(test)]

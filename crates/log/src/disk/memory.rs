@@ -24,6 +24,8 @@ pub struct Faults {
     pub sync_fails_at: Option<u64>,
     /// All files together hold at most so many bytes.
     pub capacity: Option<u64>,
+    /// From this call on (from 1) nothing works any more: reads, writes, whatever is asked.
+    pub all_fail_from: Option<u64>,
 }
 
 /// A directory in memory. Clones are the same directory.
@@ -58,6 +60,7 @@ struct DiskState {
     renamed: Vec<Renamed>,
     locked: Arc<AtomicBool>,
     faults: Faults,
+    calls: u64,
     changes: u64,
     syncs: u64,
     chance: u64,
@@ -99,6 +102,7 @@ impl MemoryDisk {
             renamed: Vec::new(),
             locked: Arc::default(),
             faults: Faults::default(),
+            calls: 0,
             changes: 0,
             syncs: 0,
             chance: seed,
@@ -110,10 +114,15 @@ impl MemoryDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this goes wrong; changes and syncs are counted from here.
+    /// From now on this goes wrong; calls, changes and syncs are counted from here.
     pub fn set_faults(&self, faults: Faults) {
         let mut state = self.state();
-        (state.faults, state.changes, state.syncs) = (faults, 0, 0);
+        (state.faults, state.calls, state.changes, state.syncs) = (faults, 0, 0, 0);
+    }
+
+    /// How many calls there were, of whatever kind.
+    pub fn calls(&self) -> u64 {
+        self.state().calls
     }
 
     /// How many changes there were: writes, lengths, syncs, creations, renames, removals.
@@ -159,8 +168,18 @@ impl DiskState {
         (mixed ^ (mixed >> 31)) % below
     }
 
+    /// Counts a call.
+    fn call(&mut self) -> io::Result<()> {
+        self.calls += 1;
+        match self.faults.all_fail_from {
+            Some(fails) if self.calls >= fails => Err(io::Error::other("the disk is gone")),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts a change.
     fn change(&mut self) -> io::Result<()> {
+        self.call()?;
         self.changes += 1;
         match self.faults.power_off_at {
             Some(off) if self.changes >= off => Err(io::Error::other("the power is off")),
@@ -261,7 +280,9 @@ impl Disk for MemoryDisk {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        Ok(self.state().names.keys().cloned().collect())
+        let mut state = self.state();
+        state.call()?;
+        Ok(state.names.keys().cloned().collect())
     }
 
     fn create(&self, name: &str) -> io::Result<MemoryFile> {
@@ -277,8 +298,11 @@ impl Disk for MemoryDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<MemoryFile> {
-        let number = self.state().names.get(name).copied();
+        let mut state = self.state();
+        state.call()?;
+        let number = state.names.get(name).copied();
         let number = number.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        drop(state);
         Ok(MemoryFile { state: Arc::clone(&self.state), number })
     }
 
@@ -316,11 +340,14 @@ impl MemoryFile {
 
 impl DiskFile for MemoryFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.state().files[self.number].now.len() as u64)
+        let mut state = self.state();
+        state.call()?;
+        Ok(state.files[self.number].now.len() as u64)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let state = self.state();
+        let mut state = self.state();
+        state.call()?;
         let bytes = &state.files[self.number].now;
         let rest = bytes.get(offset as usize..).unwrap_or_default();
         let read = rest.len().min(buffer.len());

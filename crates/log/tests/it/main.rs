@@ -5,6 +5,8 @@
 mod background;
 mod crash;
 mod damage;
+mod every_call;
 mod golden;
 mod marks;
+mod reading;
 mod shared;

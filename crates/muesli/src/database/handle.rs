@@ -11,6 +11,7 @@ use muesli_core::{
 };
 
 use crate::data::space::Origin;
+use crate::database::compacted::Compacted;
 use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::nesting_choice::NestingChoice;
@@ -82,6 +83,18 @@ pub(crate) trait LoopDriver: Send + Sync {
     fn keep_space(&self, name: &str, options: &SpaceOptions) -> Result<(), Error> {
         let _ = (name, options);
         Ok(())
+    }
+    /// Whether the database is opened for reading only, and nobody can write to it meanwhile.
+    fn is_alone(&self) -> bool {
+        false
+    }
+    /// Makes what is kept of the database as short as it can be.
+    ///
+    /// # Errors
+    /// It is not kept here, or only read; or the disk failed.
+    fn compact(&self) -> Result<Compacted, Error> {
+        let what = "a cluster is compacted by its servers: `compact` is for a database in a folder";
+        Err(Error::Options(what.to_owned()))
     }
     /// Tells every loop of a newer catalog.
     fn reconfigure(&self, catalog: &Arc<Catalog>);
@@ -322,6 +335,15 @@ impl Db {
         Db { options: TxnOptions { follower_reads: true, ..self.options }, ..self.clone() }
     }
 
+    /// The same session, whose transactions can read ranges of spaces that are found by hash, too.
+    /// Each repository puts the keys of such a space in order the first time that it is asked for,
+    /// which takes about as long as reading all of them, and keeps them in order from then on. That
+    /// is for who lists a database; where ranges are read by a program, give its space an
+    /// [ordered index](crate::Index::Ordered).
+    pub fn listing(&self) -> Db {
+        Db { options: TxnOptions { lists: true, ..self.options }, ..self.clone() }
+    }
+
     /// For histories: the same session, whose transactions are recorded as parts of the root of
     /// this number, which is not zero and no other root's.
     #[doc(hidden)]
@@ -402,6 +424,11 @@ impl Db {
         if at.0 > self.session.own.load(Ordering::Relaxed) {
             self.session.own.fetch_max(at.0, Ordering::Relaxed);
         }
+    }
+
+    /// Whether nobody can write to the database while it is open.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.inner.driver.as_ref().is_some_and(|driver| driver.is_alone())
     }
 
     /// Why a delayed action could not be left to its turn, the last time that

@@ -6,6 +6,7 @@ use std::time::Duration;
 use muesli_core::client::{self, AnswerFuture};
 use muesli_core::{Doubt, Outcome, Traffic, TxnId};
 
+use crate::database::compacted::Compacted;
 use crate::database::handle::{Db, Job};
 use crate::dispatch::oneshot;
 use crate::dispatch::report::Report;
@@ -52,6 +53,22 @@ impl Db {
     /// loop, where nobody waits for the end and nothing is returned.
     pub fn close(&self) -> Vec<Report> {
         self.inner.driver.as_ref().map_or_else(Vec::new, |driver| driver.close())
+    }
+
+    /// Makes the files of a durable database as short as they can be, while it is used: each loop
+    /// takes a checkpoint now, and what that covers is removed, older checkpoints and files of the
+    /// log. Waits until it is done. Meanwhile the folder takes as much more as all data take.
+    ///
+    /// It is seldom needed: logs are cut behind checkpoints by themselves, after each
+    /// [`checkpoint_bytes`](crate::Durable::checkpoint_bytes). Two checkpoints are kept then, so
+    /// that one that cannot be read is not the end; afterwards there is one.
+    ///
+    /// # Errors
+    /// [`Error::Options`] where the database is in memory, of a cluster, or asked on a loop;
+    /// [`Error::ReadOnly`] where it is opened for reading only; [`Error::Storage`], after which the
+    /// database is closed.
+    pub fn compact(&self) -> Result<Compacted, Error> {
+        self.inner.driver.as_ref().ok_or(Error::Closed)?.compact()
     }
 
     /// How many loops the database runs on; 1 where a driver of its own runs it.

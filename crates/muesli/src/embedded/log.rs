@@ -7,6 +7,7 @@
 //! wait for the disk ([`SyncPolicy`]) that holds for what roles say to each other alone.
 
 use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use muesli_cluster::spaces::map::{Beside, Deal};
@@ -17,6 +18,7 @@ use muesli_cluster::storage::loop_folders::{
 use muesli_cluster::storage::node_log::NodeLog;
 use muesli_core::{Catalog, LogPosition, Nanos, RecoverableMachine, Role, SpaceOptions, Wire};
 
+use super::compaction::CompactionWaiter;
 use super::signal::Signal;
 use crate::durable::{Durable, SyncPolicy};
 use crate::error::Error;
@@ -33,7 +35,11 @@ const WRITTEN_WITHIN: Nanos = Nanos::from_millis(1);
 const CHECKPOINT_PAUSE: Nanos = Nanos(200_000);
 
 /// The folders of a database, locked until it is closed.
-pub(super) struct DatabaseStorage(EmbeddedFiles);
+pub(super) struct DatabaseStorage {
+    files: EmbeddedFiles,
+    path: PathBuf,
+    reads_only: bool,
+}
 
 /// What a loop begins with.
 pub(super) struct LoopStorage {
@@ -80,10 +86,12 @@ pub(super) fn open_files(
         trouble: durable.trouble.clone(),
     };
     let (path, protocol, spaces) = (&*durable.path, &*options.protocol, &*options.spaces);
-    let plan = EmbeddedPlan { path, protocol, deal, beside, spaces, sizes };
+    let reads_only = durable.read_only;
+    let plan = EmbeddedPlan { path, protocol, deal, beside, spaces, sizes, reads_only };
     let (files, loops) = EmbeddedFiles::open(&plan).map_err(storage_error)?;
     let loops = loops.into_iter().map(|files| LoopStorage { files, sync, notice });
-    Ok(Some((DatabaseStorage(files), loops.collect())))
+    let storage = DatabaseStorage { files, path: path.to_owned(), reads_only };
+    Ok(Some((storage, loops.collect())))
 }
 
 fn storage_error(error: impl std::fmt::Display) -> Error {
@@ -93,12 +101,25 @@ fn storage_error(error: impl std::fmt::Display) -> Error {
 impl DatabaseStorage {
     /// The spaces that there are, in the order of their numbers.
     pub fn spaces(&self) -> impl Iterator<Item = (&str, &SpaceOptions)> {
-        self.0.catalog().spaces().iter().map(|space| (&*space.name, &space.options))
+        self.files.catalog().spaces().iter().map(|space| (&*space.name, &space.options))
     }
 
     /// Keeps one more space.
     pub fn keep_space(&mut self, name: &str, options: &SpaceOptions) -> Result<(), Error> {
-        self.0.keep_space(name, options).map_err(storage_error)
+        if self.reads_only {
+            return Err(Error::ReadOnly);
+        }
+        self.files.keep_space(name, options).map_err(storage_error)
+    }
+
+    /// Where they are.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether nothing of them is changed.
+    pub fn reads_only(&self) -> bool {
+        self.reads_only
     }
 }
 
@@ -146,6 +167,9 @@ pub(super) struct LoopLog {
     written: LogPosition,
     sync_at: Option<Nanos>,
     write_at: Option<Nanos>,
+    /// Who waits for the compaction under way, and for the one after it.
+    compacting: Vec<CompactionWaiter>,
+    to_compact: Vec<CompactionWaiter>,
 }
 
 impl LoopLog {
@@ -163,6 +187,27 @@ impl LoopLog {
             written: LogPosition(0),
             sync_at: None,
             write_at: None,
+            compacting: Vec::new(),
+            to_compact: Vec::new(),
+        }
+    }
+
+    /// Has the log be as short as it can be, soon, and tells whoever waits for that.
+    pub fn compact(&mut self, waiter: CompactionWaiter) {
+        self.to_compact.push(waiter);
+        self.go_on_compacting();
+    }
+
+    fn go_on_compacting(&mut self) {
+        if self.log.is_compacting() {
+            return;
+        }
+        for waiter in self.compacting.drain(..) {
+            let _ = waiter.send(()); // Whoever does not wait any more does not listen.
+        }
+        if !self.to_compact.is_empty() {
+            self.compacting = std::mem::take(&mut self.to_compact);
+            self.log.compact();
         }
     }
 
@@ -208,7 +253,11 @@ impl LoopLog {
         machine: &mut dyn RecoverableMachine,
         now: Nanos,
     ) -> Result<(), LogFailure> {
-        self.log.go_on_with_checkpoint(machine, now).map(drop)
+        self.log.go_on_with_checkpoint(machine, now)?;
+        if !self.compacting.is_empty() {
+            self.go_on_compacting();
+        }
+        Ok(())
     }
 
     pub fn is_congested(&self) -> bool {
@@ -217,7 +266,8 @@ impl LoopLog {
 
     /// When the loop has something to do for the log, which nothing wakes it for.
     pub fn next(&self, now: Nanos) -> Option<Nanos> {
-        let looks = self.log.is_checkpointing() || self.log.is_congested();
+        let looks = self.log.is_checkpointing() || self.log.is_compacting();
+        let looks = looks || self.log.is_congested();
         let look = looks.then(|| now + CHECKPOINT_PAUSE);
         [self.sync_at, self.write_at, look].into_iter().flatten().min()
     }

@@ -11,6 +11,7 @@
 //! one, its engine is *here*, and an operation on data of this loop is a function call.
 
 mod closing;
+mod compaction;
 mod delayed_messages;
 mod executor;
 #[cfg_attr(not(feature = "cluster"), path = "without_log.rs")]
@@ -29,20 +30,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam_queue::ArrayQueue;
 use muesli_core::catalog::Sites;
-use muesli_core::machine::has_validators;
 use muesli_core::{
     Catalog, Nanos, NodeId, Parallel, Protocol, Recorder, Settings, SpaceOptions, Timestamp,
 };
 use muesli_protocols::Choice;
 
+use crate::database::compacted::Compacted;
 use crate::database::handle::{Db, Job, LoopDriver, next_database};
 use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::Options;
 use crate::time::nanos;
 use closing::Closing;
+use compaction::CompactionWaiter;
 use log::{DatabaseStorage, LoopStorage};
-use protocols::{start_named, with_masters};
+use protocols::{judge_options, start_named};
 use signal::Signal;
 use tick::{Loop, LoopPlan};
 
@@ -59,6 +61,8 @@ struct LoopInbox {
     catalog: Mutex<Option<Arc<Catalog>>>,
     signal: Arc<Signal>,
     sent: SentCounts,
+    /// Who waits for what the loop keeps to be compacted.
+    compactions: Mutex<Vec<CompactionWaiter>>,
     /// Nobody takes jobs any more.
     shut: AtomicBool,
 }
@@ -70,6 +74,7 @@ impl LoopInbox {
             catalog: Mutex::new(None),
             signal: Arc::new(Signal::default()),
             sent: SentCounts::default(),
+            compactions: Mutex::default(),
             shut: AtomicBool::new(false),
         }
     }
@@ -78,6 +83,7 @@ impl LoopInbox {
     fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
         self.drop_jobs();
+        self.forget_compactions();
     }
 
     fn is_shut(&self) -> bool {
@@ -109,6 +115,8 @@ struct Loops {
     closing: Arc<Closing>,
     /// Whether the data last.
     lasts: bool,
+    /// Whether the protocol keeps spaces that are everywhere.
+    keeps_everywhere: bool,
     /// Where, until the database is closed.
     storage: Mutex<Option<DatabaseStorage>>,
     threads: Mutex<Vec<JoinHandle<Report>>>,
@@ -222,20 +230,12 @@ impl Choice for Start<'_> {
     type Output = Result<Db, Error>;
 
     fn chosen<P: Protocol>(self, switches: P::Switches) -> Result<Db, Error> {
-        if self.options.masters > 0 && !P::has_masters(&switches) {
-            let (name, having) = (&self.options.protocol, with_masters().join(", "));
-            let error = format!("protocol `{name}` has no masters; these have: {having}");
-            return Err(Error::Options(error));
-        }
-        if self.options.tree.is_some() && !has_validators::<P>(&switches) {
-            let error = format!("protocol `{}` goes by no tree", self.options.protocol);
-            return Err(Error::Options(error));
-        }
-        if self.options.shards.is_some() && !P::has_shards(&switches) {
-            let error = format!("protocol `{}` has no shards", self.options.protocol);
-            return Err(Error::Options(error));
-        }
+        judge_options::<P>(self.options, &switches)?;
         let (files, catalog) = open_files(self.options, self.catalog)?;
+        let mut spaces = catalog.spaces().iter();
+        spaces
+            .try_for_each(|it| it.options.judge_everywhere(&it.name, P::KEEPS_EVERYWHERE))
+            .map_err(Error::Options)?;
         start::<P>(self.options, self.parallel, catalog, files, &switches)
     }
 }
@@ -304,14 +304,24 @@ fn start<P: Protocol>(
     }
     drop(opened);
     let (lasts, storage) = (storage.is_some(), Mutex::new(storage));
-    let driver = Loops { serving, inboxes, closing, lasts, storage, threads: Mutex::new(threads) };
+    let driver = Loops {
+        serving,
+        inboxes,
+        closing,
+        lasts,
+        keeps_everywhere: P::KEEPS_EVERYWHERE,
+        storage,
+        threads: Mutex::new(threads),
+    };
     // In memory nothing is to be read first.
     let issued = if lasts { driver.wait_until_open(&results)? } else { Timestamp::ZERO };
     let how = (options.retry, options.procedures.clone());
+    let reads_only = driver.is_alone();
     let db = Db::of_process(database, catalog, how, Some(Box::new(driver)));
     // Whoever reads sees what was committed before, whichever repository has it.
     db.see(issued);
-    Ok(db.timeout(options.transaction_timeout))
+    let db = db.timeout(options.transaction_timeout);
+    Ok(if reads_only { db.read_only() } else { db })
 }
 
 /// Where the data last, times are those of the machine, as timestamps may follow them.
@@ -432,11 +442,20 @@ impl LoopDriver for Loops {
         if let Some(failed) = self.failure() {
             return Err(failed);
         }
+        options.judge_everywhere(name, self.keeps_everywhere).map_err(Error::Options)?;
         match self.storage().as_mut() {
             Some(storage) => storage.keep_space(name, options),
             None if self.lasts => Err(Error::Closed),
             None => Ok(()),
         }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.storage().as_ref().is_some_and(DatabaseStorage::reads_only)
+    }
+
+    fn compact(&self) -> Result<Compacted, Error> {
+        self.compact_all()
     }
 
     fn failure(&self) -> Option<Error> {

@@ -6,11 +6,13 @@
 use std::sync::{Arc, RwLock};
 
 use muesli_core::Protocol;
+use muesli_core::machine::has_validators;
 use muesli_protocols::{Choice, NAMES, choose};
 
 use super::Start;
 use crate::Db;
 use crate::error::Error;
+use crate::options::Options;
 
 /// Starts a database under a protocol of known type.
 type StartAs = Arc<dyn Fn(Start<'_>) -> Result<Db, Error> + Send + Sync>;
@@ -25,8 +27,30 @@ pub fn protocol_names() -> Vec<&'static str> {
     NAMES.iter().copied().chain(registered.iter().map(|(name, _)| *name)).collect()
 }
 
+/// Whether a protocol can be had with these options, before anything is on the disk.
+pub(super) fn judge_options<P: Protocol>(
+    options: &Options,
+    switches: &P::Switches,
+) -> Result<(), Error> {
+    let name = &options.protocol;
+    if options.masters > 0 && !P::has_masters(switches) {
+        let having = with_masters().join(", ");
+        let error = format!("protocol `{name}` has no masters; these have: {having}");
+        return Err(Error::Options(error));
+    }
+    if options.tree.is_some() && !has_validators::<P>(switches) {
+        return Err(Error::Options(format!("protocol `{name}` goes by no tree")));
+    }
+    if options.shards.is_some() && !P::has_shards(switches) {
+        return Err(Error::Options(format!("protocol `{name}` has no shards")));
+    }
+    let mut spaces = options.spaces.iter();
+    let judged = spaces.try_for_each(|(name, it)| it.judge_everywhere(name, P::KEEPS_EVERYWHERE));
+    judged.map_err(Error::Options)
+}
+
 /// The protocols of the product whose masters may be on loops of their own.
-pub(super) fn with_masters() -> Vec<&'static str> {
+fn with_masters() -> Vec<&'static str> {
     struct MastersQuestion;
     impl Choice for MastersQuestion {
         type Output = bool;

@@ -15,6 +15,7 @@ use muesli_core::{
     SpaceId, Step, Txn, TxnId, TxnOptions,
 };
 
+use super::LoopInbox;
 use super::log::{LogFailure, LoopLog};
 use super::signal::Signal;
 
@@ -192,6 +193,16 @@ impl<P: Protocol> LoopState<P> {
             log.go_on_with_checkpoint(machine, now)?;
         }
         Ok(any)
+    }
+
+    /// Has compacted what the loop keeps, where somebody waits for it.
+    pub fn compact(&mut self, inbox: &LoopInbox) {
+        let waiting = inbox.compactions.lock().unwrap_or_else(|broken| broken.into_inner());
+        let waiting = std::mem::take(&mut *{ waiting });
+        // Where there is no log nobody waits for one.
+        if let Some(log) = &mut self.outside.log {
+            waiting.into_iter().for_each(|waiter| log.compact(waiter));
+        }
     }
 
     /// Whether so much waits for the disk that no new work is taken.

@@ -296,6 +296,7 @@ impl<P: Protocol> Loop<P> {
             if let Some(catalog) = catalog {
                 inner.machine.node.reconfigure(catalog);
             }
+            inner.compact(inbox);
         }
     }
 

@@ -1,10 +1,12 @@
 //! In the place of the [log](super::log) where the library is built without the files of servers:
 //! no database has any, and the compiler knows.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use muesli_core::{Catalog, LogPosition, Nanos, RecoverableMachine, Role, SpaceOptions, Wire};
 
+use super::compaction::CompactionWaiter;
 use super::signal::Signal;
 use crate::error::Error;
 use crate::options::Options;
@@ -32,6 +34,18 @@ impl NoStorage {
     }
 
     pub fn keep_space(&mut self, _: &str, _: &SpaceOptions) -> Result<(), Error> {
+        match *self {}
+    }
+
+    pub fn path(&self) -> &Path {
+        match *self {}
+    }
+
+    pub fn reads_only(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn compact(&mut self, _: CompactionWaiter) {
         match *self {}
     }
 

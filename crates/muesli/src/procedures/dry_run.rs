@@ -67,9 +67,21 @@ impl DryRun {
         if P::SHARES.is_some() {
             shares.extend(shares_typed::<P>(&|name| find(&spaces, name), &arguments)?);
         }
-        let (read_only, before, fault) = (P::READ_ONLY, Vec::new(), None);
+        let ended = self.act(declared, P::READ_ONLY, shares, |act| run_typed::<P>(act, &arguments));
+        answer::<P>(&ended?).map_err(faulty)
+    }
+
+    /// Runs something on the keys, held to what is declared; nothing is changed where it stops.
+    pub(crate) fn act(
+        &mut self,
+        declared: Option<Footprint>,
+        read_only: bool,
+        shares: Vec<(SpaceId, SmallBytes)>,
+        run: impl FnOnce(&mut dyn Store) -> Result<SmallBytes, Stop>,
+    ) -> Result<SmallBytes, Stop> {
+        let (before, fault) = (Vec::new(), None);
         let mut act = Act { dry_run: self, declared, read_only, shares, before, fault };
-        let ended = run_typed::<P>(&mut act, &arguments);
+        let ended = run(&mut act);
         let ended = match act.fault.take() {
             Some(fault) => Err(Stop::Faulty(fault)),
             None => ended,
@@ -77,7 +89,12 @@ impl DryRun {
         if ended.is_err() {
             act.undo();
         }
-        answer::<P>(&ended?).map_err(faulty)
+        ended
+    }
+
+    /// The number of the space called `name`.
+    pub(crate) fn find(&self, name: &str) -> Result<SpaceId, Stop> {
+        find(&self.spaces, name)
     }
 
     /// What a key has.

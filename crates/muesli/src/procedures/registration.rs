@@ -16,6 +16,7 @@ pub fn with<P: StoredProcedure>(procedures: Procedures) -> Procedures {
         footprint: P::TOUCHES.map(|_| touches_typed::<P> as FootprintFn),
         steady: P::STEADY,
         shares: P::SHARES.map(|_| shares_typed::<P> as SharesFn),
+        places: None,
         answer: Some(AnswerType::of::<P::Answer>()),
     };
     procedures.with(P::NAME, P::VERSION, procedure)

@@ -26,6 +26,7 @@ use crate::database::handle::{Db, Job, LoopDriver, TRANSACTION_TIMEOUT, next_dat
 use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::options::CLOSE_WITHIN;
+use crate::plans::{self, PlannedProcedure};
 use crate::procedures::{self, StoredProcedure, builtin};
 use crate::retry::Retry;
 
@@ -139,6 +140,16 @@ impl Connect {
     pub fn procedure<P: StoredProcedure>(self) -> Connect {
         Connect { procedures: procedures::with::<P>(self.procedures), ..self }
     }
+
+    /// Adds a procedure that is a [plan](crate::plans).
+    ///
+    /// # Errors
+    /// [`Error::Options`] where it cannot be in one round.
+    pub fn plan<P: PlannedProcedure>(self) -> Result<Connect, Error> {
+        let procedures = plans::with::<P>(self.procedures);
+        let procedures = procedures.map_err(|error| Error::Options(error.to_string()))?;
+        Ok(Connect { procedures, ..self })
+    }
 }
 
 /// A client of a cluster, as a way into its loop.
@@ -246,6 +257,7 @@ impl Remote {
     /// again first.
     fn register_space(&self, db: &Db, name: &str, options: &SpaceOptions) -> Result<(), Error> {
         let map = self.0.map().ok_or(Error::Closed)?;
+        options.judge_everywhere(name, self.0.keeps_everywhere()).map_err(Error::Options)?;
         if map.catalog.with_space(name, options.clone())?.epoch == map.catalog.epoch {
             return Ok(());
         }

@@ -71,7 +71,8 @@ impl Tx {
     /// can add or change a key in what was seen of it before the commit.
     ///
     /// # Errors
-    /// As [`get`](Self::get), and [`Error::Space`] where the space has a hash index.
+    /// As [`get`](Self::get), and [`Error::Space`] where the space has a hash index, but for
+    /// a handle that [lists](Db::listing).
     pub fn scan(&self, space: Space, range: Range) -> Reply<'_, ScanOperation> {
         let Range { lo, hi, reverse, limit } = range;
         let scan = Scan { space: space.id, lo, hi, reverse, limit };

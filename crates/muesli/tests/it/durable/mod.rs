@@ -1,9 +1,13 @@
 //! Embedded databases whose data last.
 
+mod compacting;
 mod disk;
 mod killed;
 mod opening;
+mod power_losses;
+mod reading;
 mod served;
+mod verifying;
 
 use std::path::Path;
 use std::time::Duration;

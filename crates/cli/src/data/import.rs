@@ -1,0 +1,78 @@
+//! `muesli import`: a file into a database.
+
+use std::io::{BufReader, stdin};
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use muesli::transfer::{Import, Imported};
+use muesli::{Db, Options};
+use muesli_workloads::available;
+
+use super::chosen::ChosenDatabase;
+use super::folders::stored_or_new;
+use super::progress::{ProgressLine, note};
+
+const AFTER: &str = "\
+The export comes from standard input, whichever its format. Spaces are made where they are not \
+there, and so is a FOLDER without a database. An import is not one transaction: rows are there \
+about a mebibyte at a time, each of which is known to be whole; one that ends early says how many \
+rows are there, and can be run again from the start. A row that is there with the same value is no \
+matter; with another one it ends the import, unless rows are to be written over.
+
+Examples:
+  muesli import data < data.jsonl
+  muesli import --connect 127.0.0.1:7400 --overwrite < notes.muesli";
+
+#[derive(Args, Clone, Debug)]
+struct ImportOptions {
+    #[command(flatten)]
+    target: ChosenDatabase,
+    /// Write over rows that are there with other values
+    #[arg(long)]
+    overwrite: bool,
+    /// How many repositories a database has that is made by this
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "connect")]
+    repositories: usize,
+}
+
+/// The command's options.
+pub fn command() -> Command {
+    let command = Command::new("import").about("Take an export into a database");
+    ImportOptions::augment_args(command.after_help(AFTER))
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The database cannot be opened or written, or the export cannot be taken to its end.
+pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let options = ImportOptions::from_arg_matches(matches)?;
+    let db = open(&options)?;
+    let mut line = ProgressLine::new("imported");
+    let (import, input) = (Import { overwrite: options.overwrite }, stdin().lock());
+    let input = BufReader::with_capacity(1 << 20, input);
+    let imported = db.blocking().import(&import, input, |progress| line.show(progress));
+    let took = line.end();
+    let Imported { made, differ, rows, same } = imported?;
+    if !made.is_empty() {
+        note(&format!("made the spaces {}", made.join(", ")));
+    }
+    if !differ.is_empty() {
+        note(&format!("spaces that have other options here, and keep them: {}", differ.join(", ")));
+    }
+    note(&format!("imported {rows} rows, of which {same} were there before, in {took:.1?}"));
+    db.close();
+    Ok(0)
+}
+
+/// The database, made in a folder where there is none.
+fn open(options: &ImportOptions) -> anyhow::Result<Db> {
+    let target = &options.target;
+    let Some(folder) = &target.place.folder else { return target.connect() };
+    let new = Options {
+        protocol: target.protocol.clone(),
+        repositories: options.repositories,
+        procedures: available::procedures(),
+        ..Options::default()
+    };
+    Ok(Db::open(stored_or_new(folder, new, false)?)?)
+}
