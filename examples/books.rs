@@ -17,6 +17,7 @@ pages! {
     errors: "using/errors.md";
     sessions: "using/sessions.md";
     durable: "using/durable.md";
+    export: "using/export.md";
     procedures: "using/procedures.md";
     structures: "using/structures.md";
     nested: "using/nested.md";

@@ -19,7 +19,10 @@ use muesli_group::agreement::ledger::Ledger;
 use muesli_group::placement::PlacementRow;
 use muesli_group::{Grouped, layout};
 use muesli_log::{MemoryDisk, Options, Replay, Sequence};
+use muesli_placement::{Terms, Trace, suggest};
 use muesli_protocols::{Choice, NAMES, choose};
+use muesli_resp::protocol::limits::RequestLimits;
+use muesli_resp::protocol::request::{Requests, RespCommand};
 use muesli_sim::plan::Plan;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::Strangers;
@@ -36,6 +39,31 @@ mod names;
 mod configuration;
 
 const FRAME_MOST: usize = 1 << 16;
+
+/// What a Redis client sends, in pieces of the length that the first byte says.
+pub fn resp(data: &[u8]) {
+    let Some((length, stream)) = data.split_first() else { return };
+    let limits = RequestLimits {
+        bulk_bytes: 1 << 12,
+        buffer_bytes: 1 << 16,
+        ..RequestLimits::default()
+    };
+    let mut requests = Requests::new(limits);
+    for piece in stream.chunks(usize::from(*length).max(1)) {
+        requests.feed(piece);
+        loop {
+            match requests.next_command() {
+                Ok(Some(command)) => {
+                    assert!(command.size() <= data.len());
+                    assert_eq!(command, RespCommand::of(command.iter()));
+                }
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+        assert!(requests.waiting() <= data.len());
+    }
+}
 
 /// The stream of a connection.
 pub fn frames(data: &[u8]) {
@@ -203,6 +231,15 @@ const OWNER: u64 = 7;
 
 fn options() -> Options {
     Options { owner: OWNER, segment_bytes: 400, preallocate_bytes: 0, ..Options::default() }
+}
+
+/// A trace of transactions: what is read comes back the same, and whatever it says, a placement can
+/// be suggested from it.
+pub fn trace(data: &[u8]) {
+    let Ok(trace) = Trace::from_bytes(data) else { return };
+    assert_eq!(trace.to_bytes(), data, "a trace that was read is written otherwise");
+    let suggestion = suggest(&trace, &Terms::default()).expect("no process is asked");
+    assert_eq!(suggestion.scheme.tables.len(), trace.tables.len(), "each table is placed");
 }
 
 /// A directory: where the first byte is odd, files of any bytes; else a good log in which the

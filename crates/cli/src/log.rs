@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use muesli_cluster::storage::repair::{End, Inspection, Sequence, StoppedLog};
+use muesli::{Db, Options, VerifiedReplay};
+use muesli_cluster::storage::stopped::repair::{End, Inspection, Sequence, StoppedLog};
+use muesli_log::Cut;
+use muesli_workloads::available;
 
 /// Something of the log is damaged.
 const DAMAGED: u8 = 1;
@@ -51,12 +54,20 @@ pub fn command() -> Command {
     let truncate = Command::new("truncate").about(
         "Cut the log of a server that has stopped before a record, which is lost with all after it",
     );
+    let verify = Command::new("verify")
+        .about("Read, decode and replay all that a folder holds; changes nothing")
+        .after_help(
+            "FOLDER is that of an embedded database or the `data_dir` of a server, with all of its \
+             loops, or one of the folders `loop-N` in it. Others may read it meanwhile.\n\
+             Exit status: 0 all is as it was written, 1 something is damaged, 2 it cannot be told.",
+        );
     Command::new("log")
         .about("Look at and cut the log of a server that does not start")
         .after_help(AFTER)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(InspectOptions::augment_args(inspect))
+        .subcommand(InspectOptions::augment_args(verify))
         .subcommand(TruncateOptions::augment_args(truncate).after_help(AFTER))
 }
 
@@ -67,6 +78,7 @@ pub fn command() -> Command {
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     match matches.subcommand() {
         Some(("inspect", matches)) => inspect(&InspectOptions::from_arg_matches(matches)?),
+        Some(("verify", matches)) => verify(&InspectOptions::from_arg_matches(matches)?),
         Some(("truncate", matches)) => truncate(&TruncateOptions::from_arg_matches(matches)?),
         _ => unreachable!("every subcommand is listed above"),
     }
@@ -100,6 +112,40 @@ fn inspect(options: &InspectOptions) -> anyhow::Result<u8> {
         };
         damaged |= wrong.is_some();
         print_line(&format!("checkpoint of the first {covers} records: {state}"));
+    }
+    Ok(if damaged { DAMAGED } else { 0 })
+}
+
+fn verify(options: &InspectOptions) -> anyhow::Result<u8> {
+    let procedures = available::procedures();
+    let known = Options { procedures, ..Options::default() };
+    let mut damaged = false;
+    for of in Db::verify(&options.folder, &known)? {
+        let records = match of.records {
+            Some((first, last)) => format!("records {first} to {last}"),
+            None => "no records".to_owned(),
+        };
+        let (folder, protocol) = (of.folder.display(), &of.protocol);
+        print_line(&format!(
+            "{folder}: {protocol}, {} spaces; {} files of the log, {} bytes, {records}",
+            of.spaces, of.segments, of.bytes
+        ));
+        for replay in &of.replays {
+            let begins = match replay.checkpoint {
+                Some(covers) => format!("the checkpoint of the first {covers} records"),
+                None => "the first record".to_owned(),
+            };
+            let VerifiedReplay { records, last, .. } = replay;
+            print_line(&format!("  from {begins}: {records} records replayed, up to {last}"));
+            if let Some(Cut { file, offset, .. }) = &replay.cut {
+                print_line(&format!(
+                    "  {file}: at byte {offset} begins what nobody was told of, which the next \
+                     start cuts off"
+                ));
+            }
+        }
+        damaged |= !of.faults.is_empty();
+        of.faults.iter().for_each(|fault| print_line(&format!("  DAMAGED: {fault}")));
     }
     Ok(if damaged { DAMAGED } else { 0 })
 }

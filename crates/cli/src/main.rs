@@ -1,5 +1,6 @@
 //! The binary `muesli`: demo, benchmarks, simulation, figures of papers, history checking,
-//! calibration, servers and local clusters, their logs, torture, shell completions.
+//! calibration, servers and local clusters, their logs, exports and imports, torture, shell
+//! completions.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! standard error says why.
@@ -11,6 +12,7 @@ mod check;
 mod cluster;
 mod completions;
 mod config;
+mod data;
 mod demo;
 mod local;
 mod log;
@@ -20,6 +22,7 @@ mod options;
 mod pages;
 mod reach;
 mod reproduce;
+mod shell;
 mod simulate;
 mod start;
 mod table;
@@ -29,6 +32,8 @@ use std::process::ExitCode;
 
 use clap::Command;
 use clap::error::{ContextKind, ErrorKind};
+
+use data::{compact, export, import};
 
 /// Loops free what other loops allocated: the system's allocator locks for that, this one does not.
 #[global_allocator]
@@ -65,6 +70,10 @@ fn command() -> Command {
         .subcommand(start::command())
         .subcommand(cluster::command())
         .subcommand(admin::command())
+        .subcommand(shell::command())
+        .subcommand(export::command())
+        .subcommand(import::command())
+        .subcommand(compact::command())
         .subcommand(log::command())
         .subcommand(torture::command())
         .subcommand(completions::command())
@@ -85,6 +94,10 @@ fn main() -> ExitCode {
         Some(("start", matches)) => start::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
         Some(("admin", matches)) => admin::run(matches),
+        Some(("shell", matches)) => shell::run(matches),
+        Some(("export", matches)) => export::run(matches),
+        Some(("import", matches)) => import::run(matches),
+        Some(("compact", matches)) => compact::run(matches),
         Some(("log", matches)) => log::run(matches),
         Some(("torture", matches)) => torture::run(matches),
         Some(("completions", matches)) => completions::run(matches, command()),

@@ -22,13 +22,13 @@ fn commands() -> Vec<(String, Vec<String>)> {
     all
 }
 
-/// As a shell takes a line apart: by spaces, `'as one'`, up to a comment.
+/// As a shell takes a line apart: by spaces, `'as one'`, up to a comment or a file.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec!["muesli".to_owned()];
     let (mut quoted, mut within) = (false, false);
     for letter in line.chars() {
         match letter {
-            '#' if !quoted && !within => break,
+            '#' | '<' | '>' if !quoted && !within => break,
             ' ' if !quoted => within = false,
             letter => {
                 if !within {

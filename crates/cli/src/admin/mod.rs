@@ -22,7 +22,7 @@ use crate::table;
 pub use change::Admin;
 pub use members::wait_for_majorities;
 pub use options::command;
-use survey::Survey;
+pub use survey::Survey;
 
 /// Runs the command.
 ///

@@ -28,7 +28,8 @@ use crate::options::tree::TreeOptions;
 use crate::options::{BatchOptions, chosen, workload_commands};
 use crate::table::grouped;
 use files::write_json;
-use measure::{BenchDriver, Benchmark, write_history};
+pub use measure::write_history;
+use measure::{BenchDriver, Benchmark};
 use report::{BenchResult, broken, notes, side_by_side};
 
 #[derive(Args, Clone, Debug)]

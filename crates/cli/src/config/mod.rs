@@ -40,6 +40,12 @@ pub struct Config {
     pub validators: u16,
     /// How messages leave.
     pub batch: ConfigBatch,
+    /// Whether it was told where to listen.
+    pub listens: bool,
+    /// Where Redis clients are listened for; empty: nowhere.
+    pub resp: String,
+    /// The most Redis clients at a time.
+    pub resp_clients_max: usize,
 }
 
 /// How messages leave, as its keys say it.
@@ -65,6 +71,7 @@ impl Config {
         for key in keys::all() {
             config.set(key, key.default, "the default")?;
         }
+        config.listens = false;
         if let Some(path) = file {
             let text = std::fs::read_to_string(path);
             let text = text.with_context(|| format!("cannot read {}", path.display()))?;
@@ -91,6 +98,14 @@ impl Config {
             config.server.durability = Durability::Log(config.data_dir.clone());
         }
         Ok(config)
+    }
+
+    /// Where its data are, in words.
+    pub fn data(&self) -> String {
+        match &self.server.durability {
+            Durability::Memory => "data live in memory only and end with this process".to_owned(),
+            Durability::Log(dir) => format!("data are in {}", dir.display()),
+        }
     }
 
     /// Refuses variables of the environment that look like keys and are none.

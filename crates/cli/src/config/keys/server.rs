@@ -15,7 +15,26 @@ pub(super) const SERVER: &[ConfigKey] = &[
         value: "HOST:PORT",
         default: "127.0.0.1:7400",
         help: "Where to listen; port 0 takes any that is free",
-        set: |config, text| text_of(text, &mut config.server.listen),
+        set: |config, text| {
+            config.listens = true;
+            text_of(text, &mut config.server.listen)
+        },
+    },
+    ConfigKey {
+        name: "resp",
+        value: "HOST:PORT",
+        default: "",
+        help: "Where to listen for Redis clients, on the loopback interface; none: nowhere. A lone \
+               server that is not told to `listen` serves these alone, and runs their commands on \
+               its own loop",
+        set: |config, text| text_of(text, &mut config.resp),
+    },
+    ConfigKey {
+        name: "resp_clients_max",
+        value: "N",
+        default: "10000",
+        help: "The most Redis clients at a time; further ones are told so and closed",
+        set: |config, text| put(&mut config.resp_clients_max, number(text, 1, 1_000_000)? as usize),
     },
     ConfigKey {
         name: "node",

@@ -1,6 +1,8 @@
 //! Messages between drivers, and first frames, made of numbers, names and places that can be and
 //! that cannot.
 
+use std::sync::Arc;
+
 use muesli_cluster::spaces::parts::{MapParts, SpaceParts, TreeParts};
 use muesli_cluster::wire::challenge::Challenge;
 use muesli_cluster::wire::control::Control;
@@ -11,7 +13,10 @@ use muesli_cluster::wire::proof::SecretProof;
 use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
 use muesli_cluster::{ClusterId, DataId};
 use muesli_core::catalog::{Hierarchy, InnerNode};
-use muesli_core::{Lag, NodeId, ReplicaRole, RepositoryId, SmallBytes, Tag, Wire};
+use muesli_core::{
+    Lag, NodeId, Partitioning, ReplicaRole, RepositoryId, SmallBytes, Tag, UnitMap, UnitPart,
+    Units, Wire,
+};
 
 /// Kinds of messages between drivers, in the order in which they are said.
 pub const KINDS: [&str; 9] = [
@@ -119,14 +124,33 @@ impl Drawing {
             }
             2 => SpaceParts { name: "n".repeat(256 + self.0.usize(..9)), ..SpaceParts::default() },
             3 => {
-                let splits = (0..self.0.usize(..40)).map(|_| split(self)).collect();
-                SpaceParts { name: self.text(), splits: Some(splits), ordered: false }
+                let partitioning = match self.0.u8(..3) {
+                    0 => Partitioning::Everywhere,
+                    1 => self.units(),
+                    _ => {
+                        let splits = (0..self.0.usize(..40)).map(|_| split(self)).collect();
+                        Partitioning::Range(splits)
+                    }
+                };
+                SpaceParts { name: self.text(), partitioning, ordered: false }
             }
             _ if few => {
                 SpaceParts { name: format!("made-up-{}", self.0.u8(..20)), ..SpaceParts::default() }
             }
             _ => known.unwrap_or_default(),
         }
+    }
+
+    /// Units of one of few domains, whose maps may be sound.
+    fn units(&mut self) -> Partitioning {
+        let unit = |drawing: &mut Drawing| {
+            (SmallBytes::from(drawing.text().into_bytes()), drawing.0.u16(..4))
+        };
+        let named: Vec<_> = (0..self.0.usize(..9)).map(|_| unit(self)).collect();
+        let parts = [UnitPart::Text, UnitPart::Fixed(4)];
+        let units =
+            Units::new(if self.0.bool() { "user" } else { "item" }, &parts[..self.0.usize(..3)]);
+        Partitioning::Unit(units.placed(Arc::new(UnitMap::of_units(self.0.u64(..), named))))
     }
 
     /// The map as it is, but for something. A member may say that there are more spaces.

@@ -1,14 +1,18 @@
 //! `muesli start`: serves, until SIGTERM or SIGINT; SIGHUP is ignored.
 
+mod announce;
+mod redis;
+
 use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
-use muesli::server::{self, Durability, ServerOptions};
+use muesli::server::{self, ServerOptions};
 use muesli_workloads::available;
 
 use crate::config::{Config, keys};
+use announce::announce;
 
 const AFTER: &str = "\
 Each option is also a key of the file (`key = value`, with underscores) and a variable of the \
@@ -49,20 +53,21 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     Config::check_variables(names)?;
     let variable = |name: &str| std::env::var(name).ok();
     let config = Config::read(file.map(PathBuf::as_path), variable, &options)?;
-    let node = config.server.node.0;
-    let data = match &config.server.durability {
-        Durability::Memory => "data live in memory only and end with this process".to_owned(),
-        Durability::Log(dir) => format!("data are in {}", dir.display()),
-    };
     let notice = |line: &str| drop(writeln!(stdout(), "{line}"));
-    let mut options = ServerOptions { notice, ..config.server };
-    options.settings.procedures = available::procedures();
-    server::serve(&options, config.loops, |address| {
-        // Whoever started this may read the address; that it has gone away is no matter.
-        let mut out = stdout();
-        let _ = writeln!(out, "server {node} listens on {address}; {data}");
-        let _ = out.flush();
-    })?;
-    let _ = writeln!(stdout(), "server {node} stopped");
+    let mut config = Config { server: ServerOptions { notice, ..config.server }, ..config };
+    config.server.settings.procedures = available::procedures();
+    match config.resp.is_empty() {
+        true => serve(&config)?,
+        false => redis::serve(&config)?,
+    }
+    let _ = writeln!(stdout(), "server {} stopped", config.server.node.0);
     Ok(0)
+}
+
+fn serve(config: &Config) -> anyhow::Result<()> {
+    let node = config.server.node.0;
+    server::serve(&config.server, config.loops, |address| {
+        announce(&format!("server {node} listens on {address}; {}", config.data()));
+    })?;
+    Ok(())
 }

@@ -1,0 +1,339 @@
+//! Commands as transactions: several of one client together, so that a pipeline costs one commit.
+
+use muesli::{Error, ErrorKind, Tx};
+
+use super::channels::ChannelKind;
+use super::client::RespClient;
+use super::shared::{Shared, add};
+use crate::call::{CommandCall, check_reply_bytes};
+use crate::commands::spec::{Body, Spec};
+use crate::commands::table::keys_of;
+use crate::keyspace::events::{KeyEvent, KeyEvents};
+use crate::keyspace::rows::DATABASES;
+use crate::keyspace::scope::{KeyScope, Ready};
+use crate::keyspace::stop::CommandStop;
+use crate::keyspace::watching::Watched;
+use crate::protocol::numbers;
+use crate::protocol::reply::RespReply;
+use crate::protocol::request::RespCommand;
+
+/// A command that is to be run.
+pub(super) struct CommandItem(pub RespCommand, pub &'static Spec);
+
+/// What came of commands.
+pub(super) enum RunResult {
+    /// The reply of each; `None`: it waits for something, or the server answers.
+    Done(Vec<Option<RespReply>>),
+    /// A key that is watched has changed: nothing was run.
+    Changed,
+    /// It was too much, as this text says: nothing was changed.
+    Refused(String),
+}
+
+/// What is done where the replies to commands have many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LongReplies {
+    /// The commands belong to one transaction of the client's: all are refused.
+    Refuse,
+    /// The others can be run another time.
+    Stop,
+}
+
+/// What takes something that clients may have waited for.
+const POPS: [&str; 8] =
+    ["lmove", "lmpop", "lpop", "rpop", "rpoplpush", "zmpop", "zpopmax", "zpopmin"];
+
+/// Of commands that can be run one by one, no more are run after so many bytes of replies.
+const REPLY_BYTES: usize = 1 << 20;
+
+/// What a transaction has done, told once it has committed.
+struct Done {
+    ran: RunResult,
+    ready: Vec<Ready>,
+    all_ready: bool,
+    changes: u64,
+    events: Vec<KeyEvent>,
+}
+
+impl Shared {
+    /// Runs commands of a client in one transaction, unless a key has changed that it watches.
+    pub async fn run(
+        &self,
+        client: &RespClient,
+        items: &[CommandItem],
+        watched: &[Watched],
+    ) -> Result<RunResult, Error> {
+        self.run_as(client, items, watched, LongReplies::Refuse).await
+    }
+
+    async fn run_as(
+        &self,
+        client: &RespClient,
+        items: &[CommandItem],
+        watched: &[Watched],
+        long: LongReplies,
+    ) -> Result<RunResult, Error> {
+        if self.blocked.count() > 0 {
+            self.let_waiters_look(client, items).await;
+        }
+        let writes = |item: &CommandItem| item.1.writes();
+        let db = if items.iter().any(writes) { &self.writers } else { &self.readers };
+        let body = async |tx: &Tx| self.run_in(tx, client, items, watched, long).await;
+        let done: Done = match db.transact_here(body).await {
+            Ok(done) => done,
+            Err(CommandStop::Database(error)) => return Err(error),
+            Err(CommandStop::Refused(why)) => return Ok(RunResult::Refused(why)),
+            Err(CommandStop::Waits) => return Err(Error::Rollback("it waits".to_owned())),
+        };
+        add(&self.stats.changes, done.changes);
+        done.ready.iter().for_each(|key| self.blocked.is_ready(key));
+        if self.blocked.count() > 0 {
+            client.made_ready.borrow_mut().extend(done.ready);
+        }
+        self.tell_events(&done.events);
+        if done.all_ready {
+            client.made_ready.borrow_mut().extend(self.blocked.all_are_ready());
+        }
+        Ok(done.ran)
+    }
+
+    /// Waits until those have looked who have waited for what these commands would take.
+    async fn let_waiters_look(&self, client: &RespClient, items: &[CommandItem]) {
+        let db = client.state.borrow().db;
+        let mut keys: Vec<Ready> = Vec::new();
+        for CommandItem(command, spec) in items.iter().filter(|item| POPS.contains(&item.1.name)) {
+            let all: Vec<_> = command.iter().collect();
+            keys.extend(keys_of(spec, &all).into_iter().map(|key| (db, key.to_vec())));
+        }
+        self.blocked.until_looked(&keys).await;
+    }
+
+    /// A transaction as commands see it.
+    fn scope<'a>(&'a self, tx: &'a Tx) -> KeyScope<'a> {
+        let mut scope = KeyScope::new(tx, self.space, &self.ids, self.now_ms(), self.stripes);
+        scope.events = KeyEvents::new(self.has_event_classes.get());
+        scope
+    }
+
+    /// Tells those who listen what has happened to keys.
+    fn tell_events(&self, events: &[KeyEvent]) {
+        if events.is_empty() {
+            return;
+        }
+        let classes = self.config.borrow().get("notify-keyspace-events").to_owned();
+        let all = |class: char| classes.contains('A') && !matches!(class, 'm' | 'n');
+        for KeyEvent { class, name, db, key } in events {
+            if !classes.contains(*class) && !all(*class) {
+                continue;
+            }
+            let mut reached = Vec::new();
+            if classes.contains('K') {
+                let channel = [format!("__keyspace@{db}__:").as_bytes(), key].concat();
+                reached.extend(self.channels.publish(
+                    ChannelKind::Channel,
+                    &channel,
+                    name.as_bytes(),
+                ));
+            }
+            if classes.contains('E') {
+                let channel = format!("__keyevent@{db}__:{name}");
+                reached.extend(self.channels.publish(
+                    ChannelKind::Channel,
+                    channel.as_bytes(),
+                    key,
+                ));
+            }
+            reached.iter().for_each(|client| self.list(client));
+        }
+    }
+
+    async fn run_in(
+        &self,
+        tx: &Tx,
+        client: &RespClient,
+        items: &[CommandItem],
+        watched: &[Watched],
+        long: LongReplies,
+    ) -> Result<Done, CommandStop> {
+        let scope = self.scope(tx);
+        let done = |ran, scope: KeyScope<'_>| Done {
+            ran,
+            ready: scope.ready.take(),
+            all_ready: scope.all_ready.get(),
+            changes: scope.changes.get(),
+            events: scope.events.take(),
+        };
+        for key in watched {
+            if !scope.is_unchanged(key).await? {
+                return Ok(done(RunResult::Changed, scope));
+            }
+        }
+        let (mut db, version) = {
+            let state = client.state.borrow();
+            (state.db, state.version)
+        };
+        let reply_bytes_max = self.reply_bytes_max.get();
+        let (mut replies, mut bytes) = (Vec::with_capacity(items.len()), 0);
+        for CommandItem(command, spec) in items {
+            match long {
+                LongReplies::Stop if bytes > REPLY_BYTES => break,
+                LongReplies::Stop => {}
+                LongReplies::Refuse => check_reply_bytes(bytes, reply_bytes_max)?,
+            }
+            let Body::Data(handler) = spec.body else {
+                // Commands behind it go to the database that it will have chosen.
+                if let ("select", Some(chosen)) = (spec.name, selected(command)) {
+                    db = chosen;
+                }
+                replies.push(None);
+                continue;
+            };
+            scope.events.begin(spec.name, spec.group);
+            let waited = client.waited.get();
+            let call = CommandCall { scope: &scope, db, command, version, waited, reply_bytes_max };
+            let reply = match handler(&call).await {
+                Ok(reply) => Some(reply),
+                Err(CommandStop::Refused(why)) => Some(RespReply::Error(why)),
+                Err(CommandStop::Waits) => None,
+                Err(error @ CommandStop::Database(_)) => return Err(error),
+            };
+            bytes += reply.as_ref().map_or(0, RespReply::size);
+            replies.push(reply);
+        }
+        Ok(done(RunResult::Done(replies), scope))
+    }
+
+    /// Runs commands that have nothing to do with each other, and are answered one by one: their
+    /// replies, and those that were not run because the replies before have many bytes.
+    pub async fn run_each(
+        &self,
+        client: &RespClient,
+        mut items: Vec<CommandItem>,
+    ) -> (Vec<Option<RespReply>>, Vec<CommandItem>) {
+        let error = match self.run_as(client, &items, &[], LongReplies::Stop).await {
+            Ok(result) => {
+                let replies = replies_of(result);
+                let left = items.split_off(replies.len());
+                return (replies, left);
+            }
+            Err(error) => error,
+        };
+        if items.len() == 1 || error.kind() != ErrorKind::Limit {
+            return (items.iter().map(|_| Some(error_reply(&error))).collect(), Vec::new());
+        }
+        // Too much at once; and one of them may be too much alone.
+        let (mut replies, mut bytes, mut left) = (Vec::new(), 0, items.into_iter());
+        while bytes <= REPLY_BYTES
+            && let Some(item) = left.next()
+        {
+            let reply = match self.run_as(client, &[item], &[], LongReplies::Stop).await {
+                Ok(result) => replies_of(result).pop().flatten(),
+                Err(error) => Some(error_reply(&error)),
+            };
+            bytes += reply.as_ref().map_or(0, RespReply::size);
+            replies.push(reply);
+        }
+        (replies, left.collect())
+    }
+
+    /// Runs something in a transaction of the server's own.
+    pub async fn transact<T>(
+        &self,
+        body: impl AsyncFn(&KeyScope<'_>) -> Result<T, CommandStop>,
+    ) -> Result<T, CommandStop> {
+        let run = async |tx: &Tx| {
+            let scope = self.scope(tx);
+            Ok::<_, CommandStop>((body(&scope).await?, scope.events.take()))
+        };
+        let (answer, events) = self.writers.transact_here(run).await?;
+        self.tell_events(&events);
+        Ok(answer)
+    }
+}
+
+/// The replies to commands that nothing is watched for.
+fn replies_of(result: RunResult) -> Vec<Option<RespReply>> {
+    match result {
+        RunResult::Done(replies) => replies,
+        RunResult::Changed => unreachable!("nothing is watched"),
+        RunResult::Refused(why) => vec![Some(RespReply::Error(why))],
+    }
+}
+
+/// The database that a SELECT chooses, if that can be.
+pub(super) fn selected(command: &RespCommand) -> Option<u8> {
+    let number = numbers::integer(command.iter().nth(1)?)?;
+    u8::try_from(number).ok().filter(|it| usize::from(*it) < DATABASES)
+}
+
+/// What a client is told of an error of the database.
+pub(super) fn error_reply(error: &Error) -> RespReply {
+    let code = match error.kind() {
+        ErrorKind::Conflict => "TRYAGAIN",
+        ErrorKind::Unknown => "UNKNOWN",
+        ErrorKind::Limit => "LIMIT",
+        _ => "ERR",
+    };
+    RespReply::Error(format!("{code} {error}"))
+}
+
+/// What a client is told that the server stopped for it.
+pub(super) fn stop_reply(stop: CommandStop) -> RespReply {
+    match stop {
+        CommandStop::Refused(why) => RespReply::Error(why),
+        CommandStop::Database(error) => error_reply(&error),
+        CommandStop::Waits => RespReply::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use muesli::blocking::block_on;
+    use muesli::{Db, Options, SpaceOptions};
+
+    use super::*;
+    use crate::commands::table::find;
+    use crate::keyspace::scope::Ids;
+    use crate::protocol::limits::RequestLimits;
+    use crate::server::shared::Parts;
+
+    fn item(words: &[&[u8]]) -> CommandItem {
+        CommandItem(RespCommand::of(words), find(words[0]).unwrap())
+    }
+
+    /// Runs commands one after the other, as often as some are left; how many each time.
+    async fn run_all(shared: &Shared, client: &RespClient, items: Vec<CommandItem>) -> Vec<usize> {
+        let (mut left, mut counts) = (items, Vec::new());
+        while !left.is_empty() {
+            let (replies, behind) = shared.run_each(client, left).await;
+            counts.push(replies.len());
+            left = behind;
+        }
+        counts
+    }
+
+    #[test]
+    fn commands_behind_long_replies_are_run_another_time() {
+        let db = Db::open(Options::default()).unwrap();
+        let space = db.create_space("redis", SpaceOptions::default()).unwrap();
+        let ids = Ids::of_instance(1);
+        let served = db.clone();
+        let counts = block_on(db.run_on(0, async move || {
+            let (shared, durable, port, clients_max) = (false, false, 0, 1);
+            let parts = Parts { db: served, space, ids, shared, durable, port, clients_max };
+            let shared = Shared::new(parts);
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let socket = mio::net::TcpStream::from_std(socket);
+            let client = Rc::new(RespClient::new(1, socket, RequestLimits::default()));
+            let value = vec![b'v'; 600 << 10];
+            run_all(&shared, &client, vec![item(&[b"set", b"a", &value])]).await;
+            let items = (0..5).map(|_| item(&[b"get", b"a"])).collect();
+            run_all(&shared, &client, items).await
+        }));
+        assert_eq!(counts.unwrap(), [2, 2, 1]);
+        db.close();
+    }
+}

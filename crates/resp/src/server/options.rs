@@ -1,0 +1,24 @@
+//! How the server is started.
+
+/// How a server for Redis clients is started.
+#[derive(Clone, Debug)]
+pub struct RespOptions {
+    /// The name of the space that holds all of it.
+    pub space: String,
+    /// Whether other processes serve the same data: then counts are spread over several rows, so
+    /// that they rarely meet, readers see all that was committed anywhere before, and who waits
+    /// looks again now and then.
+    pub shared: bool,
+    /// Whether what is acknowledged is on a disk: what clients are answered who ask for that. It is
+    /// the database's own matter whether it is so.
+    pub durable: bool,
+    /// Most clients at a time (`maxclients`).
+    pub clients_max: usize,
+}
+
+impl Default for RespOptions {
+    fn default() -> RespOptions {
+        let space = "redis".to_owned();
+        RespOptions { space, shared: false, durable: false, clients_max: 10_000 }
+    }
+}

@@ -1,0 +1,135 @@
+//! Commands of connections.
+
+use super::ServerCall;
+use crate::call::wrong_number;
+use crate::protocol::numbers;
+use crate::protocol::reply::{RespReply, RespVersion};
+use crate::server::client::State;
+use crate::server::execute::selected;
+use crate::server::own::transactions::unwatch;
+
+/// What a server says that it is: clients go by the version.
+pub(super) const REDIS_VERSION: &str = "7.0.15";
+
+pub(super) fn ping(asked: ServerCall<'_>) -> RespReply {
+    if asked.len() > 2 {
+        return RespReply::Error(wrong_number("ping"));
+    }
+    let state = asked.client.state.borrow();
+    let is_push = state.version == RespVersion::Resp2 && state.is_subscribed();
+    match (is_push, asked.len()) {
+        (false, 1) => RespReply::Simple("PONG"),
+        (false, _) => RespReply::bulk(asked.arg(1)),
+        (true, 1) => RespReply::bulks(["pong", ""]),
+        (true, _) => RespReply::bulks([&b"pong"[..], asked.arg(1)]),
+    }
+}
+
+pub(super) fn quit(asked: ServerCall<'_>) -> RespReply {
+    asked.client.close_after_replies();
+    RespReply::OK
+}
+
+pub(super) fn select(asked: ServerCall<'_>) -> RespReply {
+    match selected(asked.command) {
+        Some(db) => {
+            asked.client.state.borrow_mut().db = db;
+            RespReply::OK
+        }
+        None if numbers::integer(asked.arg(1)).is_none() => {
+            RespReply::Error("ERR value is not an integer or out of range".to_owned())
+        }
+        None => RespReply::Error("ERR DB index is out of range".to_owned()),
+    }
+}
+
+pub(super) fn reset(asked: ServerCall<'_>) -> RespReply {
+    unwatch(asked);
+    asked.shared.channels.remove_all(asked.client);
+    *asked.client.state.borrow_mut() = State::default();
+    RespReply::Simple("RESET")
+}
+
+/// Nobody has a password here: the only user is let in with any.
+fn let_in(user: &[u8]) -> Result<(), RespReply> {
+    if user == b"default" {
+        return Ok(());
+    }
+    Err(RespReply::Error(
+        "WRONGPASS invalid username-password pair or user is disabled.".to_owned(),
+    ))
+}
+
+pub(super) fn auth(asked: ServerCall<'_>) -> RespReply {
+    match asked.len() {
+        2 => RespReply::Error(
+            "ERR AUTH <password> called without any password configured for the default user. Are \
+             you sure your configuration is correct?"
+                .to_owned(),
+        ),
+        3 => let_in(asked.arg(1)).map_or_else(|refused| refused, |()| RespReply::OK),
+        _ => RespReply::Error("ERR syntax error".to_owned()),
+    }
+}
+
+pub(super) fn hello(asked: ServerCall<'_>) -> RespReply {
+    let version = match asked.len() {
+        1 => asked.client.state.borrow().version,
+        _ => match numbers::integer(asked.arg(1)) {
+            Some(2) => RespVersion::Resp2,
+            Some(3) => RespVersion::Resp3,
+            Some(_) => return RespReply::Error("NOPROTO unsupported protocol version".to_owned()),
+            None => {
+                let text = "ERR Protocol version is not an integer or out of range";
+                return RespReply::Error(text.to_owned());
+            }
+        },
+    };
+    let (mut at, mut name) = (2, None);
+    while at < asked.len() {
+        let left = asked.len() - at - 1;
+        if asked.is(at, "AUTH") && left >= 2 {
+            if let Err(refused) = let_in(asked.arg(at + 1)) {
+                return refused;
+            }
+            at += 3;
+        } else if asked.is(at, "SETNAME") && left >= 1 {
+            match client_name(asked.arg(at + 1)) {
+                Ok(given) => name = Some(given),
+                Err(why) => return RespReply::Error(why),
+            }
+            at += 2;
+        } else {
+            let option = asked.text(at);
+            return RespReply::Error(format!("ERR Syntax error in HELLO option '{option}'"));
+        }
+    }
+    let mut state = asked.client.state.borrow_mut();
+    state.version = version;
+    state.name = name.unwrap_or_else(|| state.name.clone());
+    let number = if version == RespVersion::Resp3 { 3 } else { 2 };
+    let pair = |name: &str, value: RespReply| (RespReply::bulk(name), value);
+    RespReply::Map(vec![
+        pair("server", RespReply::bulk("redis")),
+        pair("version", RespReply::bulk(REDIS_VERSION)),
+        pair("proto", RespReply::Integer(number)),
+        pair("id", RespReply::Integer(asked.client.id as i64)),
+        pair("mode", RespReply::bulk("standalone")),
+        pair("role", RespReply::bulk("master")),
+        pair("modules", RespReply::Array(Vec::new())),
+    ])
+}
+
+/// A name that a client may have.
+///
+/// # Errors
+/// It has blanks, or other bytes than can be shown.
+pub(super) fn client_name(name: &[u8]) -> Result<String, String> {
+    match name.iter().all(|it| (b'!'..=b'~').contains(it)) {
+        true => Ok(String::from_utf8_lossy(name).into_owned()),
+        false => {
+            Err("ERR Client names cannot contain spaces, newlines or special characters."
+                .to_owned())
+        }
+    }
+}

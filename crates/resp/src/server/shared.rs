@@ -1,0 +1,161 @@
+//! What all clients of a server share. It lives on one thread, that of the database's loop.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use muesli::{Db, Space};
+
+use super::blocked::WaitingClients;
+use super::channels::Channels;
+use super::client::RespClient;
+use super::config::RespConfig;
+use crate::keyspace::scope::Ids;
+
+/// Counts, for `INFO`.
+#[derive(Default)]
+pub(super) struct ServerStats {
+    pub connections: Cell<u64>,
+    pub refused: Cell<u64>,
+    pub commands: Cell<u64>,
+    pub expired: Cell<u64>,
+    pub transactions: Cell<u64>,
+    pub errors: Cell<u64>,
+    /// How many changes were made since the start.
+    pub changes: Cell<u64>,
+}
+
+impl ServerStats {
+    pub fn reset(&self) {
+        for count in [&self.connections, &self.refused, &self.commands, &self.expired] {
+            count.set(0);
+        }
+        for count in [&self.transactions, &self.errors] {
+            count.set(0);
+        }
+    }
+}
+
+pub(super) fn add(count: &Cell<u64>, more: u64) {
+    count.set(count.get() + more);
+}
+
+/// What all clients share.
+pub(super) struct Shared {
+    /// For transactions that write, and those that only read.
+    pub writers: Db,
+    pub readers: Db,
+    pub space: Space,
+    pub ids: Ids,
+    /// Over so many rows a count is spread.
+    pub stripes: u8,
+    /// Other processes serve the same data.
+    pub is_one_of_several: bool,
+    /// What is acknowledged is on the disk.
+    pub durable: bool,
+    pub port: u16,
+    pub since: Instant,
+    /// Of this server, for `INFO`.
+    pub run_id: String,
+    pub config: RefCell<RespConfig>,
+    pub stats: ServerStats,
+    pub clients: RefCell<BTreeMap<u64, Rc<RespClient>>>,
+    pub blocked: WaitingClients,
+    pub channels: Channels,
+    /// Somebody may want to know what happens to keys.
+    pub has_event_classes: Cell<bool>,
+    /// Most bytes of replies, after which nothing is added to them.
+    pub reply_bytes_max: Cell<usize>,
+    /// The process has more memory than it may: nothing is to make it grow.
+    pub is_over_memory: Cell<bool>,
+    /// Clients that have something to be written.
+    listed: RefCell<Vec<Rc<RespClient>>>,
+}
+
+/// Where the parts come from that a server has from its start.
+pub(super) struct Parts {
+    pub db: Db,
+    pub space: Space,
+    pub ids: Ids,
+    pub shared: bool,
+    pub durable: bool,
+    pub port: u16,
+    pub clients_max: usize,
+}
+
+/// How many bytes of memory the process has, where the system tells.
+pub(super) fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = status.split(' ').nth(1).and_then(|it| it.parse::<u64>().ok()).unwrap_or(0);
+    pages * 4096
+}
+
+/// A count has so many rows where several processes add to it.
+const STRIPES: u8 = 8;
+
+impl Shared {
+    pub fn new(parts: Parts) -> Shared {
+        let Parts { db, space, ids, durable, port, clients_max, .. } = parts;
+        let is_one_of_several = parts.shared;
+        // What another member has answered before is to be seen by who asks this one afterwards.
+        let readers = if is_one_of_several { db.strict().read_only() } else { db.read_only() };
+        let shared = Shared {
+            readers,
+            writers: db,
+            space,
+            ids,
+            stripes: if is_one_of_several { STRIPES } else { 1 },
+            is_one_of_several,
+            durable,
+            port,
+            since: Instant::now(),
+            run_id: (0..40).map(|_| fastrand::digit(16)).collect(),
+            config: RefCell::new(RespConfig::new(clients_max, port, durable)),
+            stats: ServerStats::default(),
+            clients: RefCell::default(),
+            blocked: WaitingClients::default(),
+            channels: Channels::default(),
+            has_event_classes: Cell::new(false),
+            reply_bytes_max: Cell::new(0),
+            is_over_memory: Cell::new(false),
+            listed: RefCell::default(),
+        };
+        shared.reconfigure();
+        shared
+    }
+
+    /// Goes by what was set.
+    pub fn reconfigure(&self) {
+        let events = !self.config.borrow().get("notify-keyspace-events").is_empty();
+        self.has_event_classes.set(events);
+        self.reply_bytes_max.set(self.config.borrow().reply_bytes_max());
+        self.measure_memory();
+    }
+
+    /// Looks how much memory the process has.
+    pub fn measure_memory(&self) {
+        let most = self.config.borrow().memory_max();
+        self.is_over_memory.set(most > 0 && resident_bytes() > most);
+    }
+
+    /// The time, in milliseconds since 1970.
+    pub fn now_ms(&self) -> u64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// A client has something to be written.
+    pub fn list(&self, client: &Rc<RespClient>) {
+        if !client.is_listed.replace(true) {
+            self.listed.borrow_mut().push(client.clone());
+        }
+    }
+
+    /// Those that have something to be written; none has from then on.
+    pub fn take_listed(&self) -> Vec<Rc<RespClient>> {
+        let listed = std::mem::take(&mut *self.listed.borrow_mut());
+        listed.iter().for_each(|client| client.is_listed.set(false));
+        listed
+    }
+}
