@@ -242,19 +242,3 @@ impl Description {
         (self.build)(&Values::read(self.name, self.parameters, given)?, clients)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_workload_is_built_from_its_defaults_and_small() {
-        for workload in WORKLOADS {
-            assert!(workload.build(&[], 4).is_ok(), "{}", workload.name);
-            let small = workload.build(&workload.small_parameters(), 4);
-            assert!(small.is_ok(), "{}", workload.name);
-        }
-        let error = find("tpcx").unwrap_err().to_string();
-        assert!(WORKLOADS.iter().all(|workload| error.contains(workload.name)));
-    }
-}

@@ -35,9 +35,10 @@ pub fn run() -> Done {
     test()
 }
 
-/// Runs all tests, and prints at the end once more what failed: it is easily lost among the names
-/// of some thousand others.
+/// Builds and runs all tests, and prints at the end once more what failed: it is easily lost among
+/// the names of some thousand others.
 fn test() -> Done {
+    super::run(program("cargo").args(["test", "--workspace", "--locked", "--no-run"]))?;
     let mut command = program("cargo");
     command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).stdout(Stdio::piped());
     let line = super::line(&command);

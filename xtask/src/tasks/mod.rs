@@ -11,6 +11,7 @@ pub mod transcripts;
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Instant;
 
 use xtask::files;
 
@@ -24,10 +25,15 @@ pub fn program(name: &str) -> Command {
     command
 }
 
-/// Says what is run, runs it, and fails where it does.
+/// Says what is run, runs it, and fails where it does. What takes long says how long it took.
 pub fn run(command: &mut Command) -> Done {
     println!("$ {}", line(command));
-    match command.status() {
+    let began = Instant::now();
+    let status = command.status();
+    if began.elapsed().as_secs() >= 10 {
+        println!("  took {} s", began.elapsed().as_secs());
+    }
+    match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("{} ended with {status}", line(command))),
         Err(error) => Err(format!("{} cannot be run: {error}", line(command))),

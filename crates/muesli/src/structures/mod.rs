@@ -49,8 +49,6 @@ mod rows;
 mod search_tree;
 mod semaphore;
 mod skip_list;
-#[cfg(test)]
-mod tests;
 mod work_list;
 
 pub use blocking_queue::BlockingQueue;

@@ -29,6 +29,7 @@ mod sampled;
 mod sessions;
 mod sizes;
 mod stale_reads;
+mod structures;
 mod timestamp_leases;
 mod transfer;
 mod typed;

@@ -3,6 +3,7 @@
 //! One program: each further one would be linked with all of it again.
 
 mod among_faults;
+mod available;
 mod batches;
 mod behind;
 mod calls;

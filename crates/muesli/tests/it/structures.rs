@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use muesli::structures::{
+    Counter, HashTable, Inspected, LinkedList, Map, OrderedMap, SearchTree, SkipList,
+};
+use muesli::{Db, Error, Options, Space, SpaceOptions, Tx};
 use proptest::prelude::*;
-
-use super::{Counter, HashTable, Inspected, LinkedList, Map, OrderedMap, SearchTree, SkipList};
-use crate::{Db, Error, Options, Space, SpaceOptions, Tx};
 
 /// One of the structures, so that all go through the same tests.
 #[derive(Clone, Debug)]
@@ -212,7 +213,7 @@ fn clients_share_structures() {
 
 fn change(db: &Db, map: &Any, client: u32, balances: &[AtomicI64; 16]) {
     for round in 0..ROUNDS {
-        let drawn = super::rows::hash(&(client * ROUNDS + round).to_be_bytes());
+        let drawn = fastrand::Rng::with_seed(u64::from(client * ROUNDS + round)).u64(..);
         let (key, inserts) = ((drawn % 16) as u8, drawn & 16 == 0);
         let step = if inserts { Step::Insert(key, round) } else { Step::Remove(key) };
         let changed = map.clone();
@@ -313,7 +314,7 @@ fn a_structure_of_another_shape_is_told() {
     assert_eq!(all.len(), 100);
     let got = db.blocking().transact(async move |tx| fewer.get(tx, &7).await);
     assert!(got.unwrap_err().to_string().contains("a skip list of 12 levels"));
-    let tree = super::SearchTree::<u32, u32>::new(space, "list");
+    let tree = SearchTree::<u32, u32>::new(space, "list");
     let got = db.blocking().transact(async move |tx| tree.insert(tx, &700, &7).await);
     assert!(got.unwrap_err().to_string().contains("was opened as a search tree"));
 }
