@@ -1,6 +1,7 @@
 //! Several loops, and clients on other threads.
 //!
-//! `cargo bench -p muesli --bench loops`, or with `-- crossing` or `-- outside` one part of it.
+//! `cargo bench -p muesli --bench loops`, or with `-- crossing`, `-- outside` or `-- blocking` one
+//! part of it.
 //! Rates are wall-clock transfers a second over all loops, medians of several rounds, with the
 //! smallest and the largest; ratios are to the row before that is named in the row.
 
@@ -9,8 +10,10 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod bank;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
@@ -148,6 +151,67 @@ fn from_outside(in_flight: usize) -> Vec<f64> {
     rates
 }
 
+/// Transfers a second of so many plain threads, each of which does one after the other until the
+/// round is over: by `transfer`, from an account to another one.
+fn on_threads(threads: u64, transfer: impl Fn(u64, u64) + Sync) -> Vec<f64> {
+    let mut rates = Vec::new();
+    for round in 0..ROUNDS as u64 {
+        let (done, start) = (AtomicU64::new(0), Instant::now());
+        let run = |mut draws: Draws| {
+            let mut mine = 0;
+            while mine % 16 != 0 || start.elapsed() < ROUND {
+                let from = draws.below(ACCOUNTS);
+                transfer(from, (from + 1 + draws.below(ACCOUNTS - 1)) % ACCOUNTS);
+                mine += 1;
+            }
+            done.fetch_add(mine, Ordering::Relaxed);
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                scope.spawn(move || run(Draws(round * 1_000 + thread * 77 + 5)));
+            }
+        });
+        rates.push(done.load(Ordering::Relaxed) as f64 / start.elapsed().as_secs_f64());
+    }
+    rates
+}
+
+/// The same transfers over a bare map behind a mutex.
+fn on_mutexed_map(threads: u64) -> Vec<f64> {
+    let balances: HashMap<SmallBytes, SmallBytes> =
+        (0..ACCOUNTS).map(|account| (key(account), value(1_000))).collect();
+    let balances = Mutex::new(balances);
+    on_threads(threads, |from, to| {
+        let (from, to) = (key(from), key(to));
+        let mut balances = balances.lock().expect("nobody panics");
+        let payer = amount(&balances[&from]);
+        let payee = amount(&balances[&to]);
+        *balances.get_mut(&from).expect("loaded") = value(payer - 1);
+        *balances.get_mut(&to).expect("loaded") = value(payee + 1);
+        black_box(&mut *balances);
+    })
+}
+
+/// Transfers by `db.blocking()`, whose sum must stay what it was.
+fn on_blocking(threads: u64) -> Vec<f64> {
+    let (db, accounts) = open(1);
+    let blocking = db.blocking();
+    let rates = on_threads(threads, |from, to| {
+        let body = async move |tx: &Tx| transfer(tx, accounts, key(from), key(to)).await;
+        blocking.transact(body).expect("conflicts are retried");
+    });
+    let sum = blocking.transact(async move |tx| {
+        let mut sum = 0;
+        for account in 0..ACCOUNTS {
+            sum += amount(&tx.get(accounts, key(account)).await?.expect("loaded"));
+        }
+        Ok::<_, Error>(sum)
+    });
+    assert_eq!(sum.expect("nothing is in the way"), 1_000 * ACCOUNTS as i64, "money was lost");
+    db.close();
+    rates
+}
+
 fn row(name: &str, mut rates: Vec<f64>, reference: Option<f64>) -> f64 {
     rates.sort_by(f64::total_cmp);
     let (low, median, high) = (rates[0], rates[rates.len() / 2], rates[rates.len() - 1]);
@@ -179,6 +243,16 @@ fn outside() {
     println!("    one at a time costs {:.1} us each, wake-ups included", 1e6 / alone);
 }
 
+/// The rows of plain threads that block, against a bare map behind a mutex.
+fn blocking() {
+    for threads in [1, 2, 8] {
+        let name = format!("a map in a mutex, {threads} threads");
+        let bare = row(&name, on_mutexed_map(threads), None);
+        let name = format!("db.blocking(), {threads} threads (to the map)");
+        row(&name, on_blocking(threads), Some(bare));
+    }
+}
+
 /// One configuration alone, for a profiler: loops, clients a loop, crossing in a hundred.
 fn alone(arguments: &[usize]) {
     let &[loops, clients, crossing] = arguments else {
@@ -198,6 +272,9 @@ fn main() {
     }
     if wanted("outside") {
         outside();
+    }
+    if wanted("blocking") {
+        blocking();
     }
     if part.as_deref() == Some("alone") {
         let numbers = std::env::args().filter_map(|argument| argument.parse().ok());

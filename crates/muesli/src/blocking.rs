@@ -1,8 +1,18 @@
 //! The same calls for threads that are no executor: they block until the answer is there.
+//!
+//! A blocking thread runs its body itself where nobody is in the loop's state; else it hands the
+//! body to whoever is, and waits. While a body waits for something its thread is out of the state.
 
-use muesli_core::{Class, Fragment, Invoked, Outcome, Place, TxnId};
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::sync::Arc;
 
+use muesli_core::{Class, Fragment, Gave, Invoked, Outcome, Place, TxnId, client};
+
+use crate::bodies::handed::{HandedBody, HandedEnd};
 use crate::database::handle::Db;
+use crate::dispatch::access::{Admission, EnteredState, LoopAccess};
+use crate::dispatch::in_place::run_in_place;
 use crate::error::Error;
 use crate::plans::PlannedProcedure;
 use crate::procedures::stored::StoredProcedure;
@@ -13,7 +23,10 @@ use crate::transaction::tx::Tx;
 
 pub use crate::dispatch::block_on::block_on;
 
-/// A database handle whose calls block. Not for tasks on the database's own loops.
+/// A database handle whose calls block.
+///
+/// Not for bodies of transactions and other tasks on a loop, of whichever database: there each call
+/// answers [`Error::BlocksLoop`], and does nothing. What such a body needs it awaits.
 #[derive(Clone, Debug)]
 pub struct Blocking {
     pub(crate) db: Db,
@@ -37,7 +50,7 @@ impl Blocking {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        block_on(self.db.transact(body))
+        self.run_body(body, false).map(|(answer, _)| answer)
     }
 
     /// See [`Db::atomic`].
@@ -50,7 +63,7 @@ impl Blocking {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        block_on(self.db.atomic(body))
+        self.transact(body)
     }
 
     /// See [`Db::transact_answering`].
@@ -63,7 +76,7 @@ impl Blocking {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        block_on(self.db.transact_answering(body))
+        self.run_body(body, true).map(|(answer, given)| (answer, Results(given)))
     }
 
     /// See [`Db::begin`]; the transaction's own calls are waited for by [`block_on`].
@@ -71,7 +84,7 @@ impl Blocking {
     /// # Errors
     /// As there.
     pub fn begin(&self) -> Result<Transaction, Error> {
-        block_on(self.db.begin())
+        self.wait_for(self.db.begin())
     }
 
     /// See [`Db::invoke`].
@@ -79,7 +92,7 @@ impl Blocking {
     /// # Errors
     /// As there.
     pub fn invoke(&self, class: Class, fragments: Vec<Fragment>) -> Result<Invoked, Error> {
-        block_on(self.db.invoke(class, fragments))
+        self.run(self.db.invoke(class, fragments))
     }
 
     /// See [`Db::run_plan`].
@@ -90,7 +103,7 @@ impl Blocking {
         &self,
         arguments: &P::Arguments,
     ) -> Result<P::Answer, Error> {
-        block_on(self.db.run_plan::<P>(arguments))
+        self.run(self.db.run_plan::<P>(arguments))
     }
 
     /// See [`Db::execute`].
@@ -102,7 +115,7 @@ impl Blocking {
         place: Place,
         arguments: &P::Arguments,
     ) -> Result<P::Answer, Error> {
-        block_on(self.db.execute::<P>(place, arguments))
+        self.run(self.db.execute::<P>(place, arguments))
     }
 
     /// See [`Db::token`].
@@ -110,7 +123,7 @@ impl Blocking {
     /// # Errors
     /// As there.
     pub fn token(&self) -> Result<SessionToken, Error> {
-        block_on(self.db.token())
+        self.wait_for(self.db.token())
     }
 
     /// See [`Db::outcome`].
@@ -118,6 +131,119 @@ impl Blocking {
     /// # Errors
     /// As there.
     pub fn outcome(&self, txn: TxnId) -> Result<Outcome, Error> {
-        block_on(self.db.outcome(txn))
+        self.wait_for(self.db.outcome(txn))
+    }
+
+    /// Waits for what the loops do.
+    fn wait_for<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        if client::is_inside() {
+            return Err(Error::BlocksLoop);
+        }
+        block_on(future)
+    }
+
+    /// Runs what is asked of one loop in that loop's state, once nobody else is in it.
+    fn run<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        if client::is_inside() {
+            return Err(Error::BlocksLoop);
+        }
+        let Some(access) = self.access() else { return block_on(future) };
+        match access.try_enter() {
+            Admission::Congested => block_on(future),
+            Admission::Entered => self.run_inside(access, future),
+            Admission::Occupied | Admission::Served | Admission::Shut => match access.enter() {
+                true => self.run_inside(access, future),
+                false => Err(self.db.closed()),
+            },
+        }
+    }
+
+    /// Runs a future on this thread, which is in the loop's state.
+    fn run_inside<T, E: From<Error>>(
+        &self,
+        access: &dyn LoopAccess,
+        future: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let ran = run_in_place(access, EnteredState::new(access), future);
+        ran.unwrap_or_else(|| Err(self.db.closed().into()))
+    }
+
+    /// The state of the loop that runs the next transaction.
+    fn access(&self) -> Option<&dyn LoopAccess> {
+        self.db.inner.driver.as_ref()?.access(self.db.next_loop())
+    }
+
+    fn run_body<T, E, F>(&self, body: F, asks: bool) -> Result<(T, Vec<Gave>), E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        if client::is_inside() {
+            return Err(Error::BlocksLoop.into());
+        }
+        let Some(access) = self.access() else {
+            return self.ship(body, asks);
+        };
+        match access.try_enter() {
+            Admission::Entered => self.run_inside(access, self.db.repeat(&body, asks, None)),
+            Admission::Congested => self.ship(body, asks),
+            // Where there are several loops most bodies wait for another one.
+            _ if self.db.loops() > 1 => match access.enter() {
+                true => self.run_inside(access, self.db.repeat(&body, asks, None)),
+                false => Err(self.db.closed().into()),
+            },
+            Admission::Occupied | Admission::Served | Admission::Shut => {
+                self.hand(access, body, asks)
+            }
+        }
+    }
+
+    /// Leaves a body to whoever is in the loop's state.
+    #[cold]
+    fn hand<T, E, F>(
+        &self,
+        access: &dyn LoopAccess,
+        body: F,
+        asks: bool,
+    ) -> Result<(T, Vec<Gave>), E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let handed = Arc::new(HandedBody::new(&self.db, body));
+        match access.enter_or_hand(Arc::clone(&handed) as _) {
+            Admission::Entered => {
+                let (body, _) = handed.take();
+                return self.run_inside(access, self.db.repeat(&body, asks, None));
+            }
+            Admission::Congested => return self.ship(handed.take().0, asks),
+            Admission::Occupied | Admission::Shut => return Err(self.db.closed().into()),
+            Admission::Served => {}
+        }
+        let (body, end) = handed.take();
+        match end {
+            Some(HandedEnd::Committed(answer, given)) => Ok((answer, given)),
+            Some(HandedEnd::Failed(error)) => Err(error),
+            Some(HandedEnd::Panicked(panic)) => resume_unwind(panic),
+            end => match access.enter() {
+                true => self.run_inside(access, self.db.go_on(&body, asks, end)),
+                false => Err(self.db.closed().into()),
+            },
+        }
+    }
+
+    /// Sends a body to a loop's thread.
+    fn ship<T, E, F>(&self, body: F, asks: bool) -> Result<(T, Vec<Gave>), E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        match asks {
+            true => block_on(self.db.transact_answering(body)).map(|(it, given)| (it, given.0)),
+            false => block_on(self.db.transact(body)).map(|it| (it, Vec::new())),
+        }
     }
 }

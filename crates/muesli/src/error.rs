@@ -185,6 +185,14 @@ pub enum Error {
     /// The database was closed.
     #[error("the database is closed")]
     Closed,
+    /// A [blocking](crate::blocking) call was made in the body of a transaction, or in another task
+    /// on a loop. It would keep that loop from all other work while it waits, perhaps for just
+    /// that. Nothing was done.
+    #[error(
+        "a blocking call was made in a transaction's body, or in a task on a loop: await the same \
+         call without `blocking()` there"
+    )]
+    BlocksLoop,
     /// The body gave up, with this reason; nothing was changed.
     #[error("rolled back: {0}")]
     Rollback(String),
@@ -287,6 +295,7 @@ impl Error {
             Error::AnswerLost => ErrorKind::AnswerLost,
             Error::Codec(_) => ErrorKind::Data,
             Error::Ended
+            | Error::BlocksLoop
             | Error::ChildOpen
             | Error::ReadOnly
             | Error::Unbounded(_)

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Direct, Engine, Task, ValuesOut};
+use muesli_core::client::{Direct, Engine, MakeTask, Task, ValuesOut};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::{
     Answer, Catalog, Failure, Nanos, NodeId, OpId, Operation, Outcome, SmallBytes, SpaceId, Step,
@@ -144,7 +144,7 @@ impl Engine for LoopEngine {
         self.begins.get() >= BEGINS_PER_TICK
     }
 
-    fn spawn(&self, task: Task) {
-        self.spawned.borrow_mut().push(task);
+    fn spawn(&self, make: MakeTask) {
+        self.spawned.borrow_mut().push(make());
     }
 }

@@ -13,7 +13,7 @@ use thiserror::Error;
 pub struct LogFailure(pub String);
 
 /// A log of one node. Positions count the records appended in this life of the process, from 1.
-pub trait Log {
+pub trait Log: Send {
     /// Appends a record, which is not stable yet.
     ///
     /// # Errors

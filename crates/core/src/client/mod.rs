@@ -8,6 +8,7 @@ pub mod deadlines;
 pub mod operations;
 pub mod traffic;
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
@@ -28,6 +29,9 @@ use crate::time::Nanos;
 /// A task that a driver polls: a client, or a transaction body shipped to the data.
 pub type Task = Pin<Box<dyn Future<Output = ()>>>;
 
+/// Makes a task, on the thread that polls it.
+pub type MakeTask = Box<dyn FnOnce() -> Task + Send>;
+
 /// The answer to a commit, and what the transaction's delayed actions gave if that was asked for.
 pub type Answered = (Committed, Vec<Gave>);
 
@@ -35,7 +39,7 @@ pub type Answered = (Committed, Vec<Gave>);
 pub type ValuesOut<'a> = &'a mut [Option<SmallBytes>];
 
 /// One node of a driver, as the client code polled on it sees it.
-pub trait Engine {
+pub trait Engine: Any {
     /// The database this engine belongs to, unique in the process.
     fn database(&self) -> u64;
     /// Does what is asked of the node.
@@ -84,8 +88,8 @@ pub trait Engine {
     fn random(&self) -> u64;
     /// Whether the task has run long enough and should let others run.
     fn should_yield(&self) -> bool;
-    /// Runs a task on this node.
-    fn spawn(&self, task: Task);
+    /// Runs a task on this node; it is made where it is polled, which may be another thread.
+    fn spawn(&self, make: MakeTask);
 }
 
 /// A node for the length of one step: the operations of bodies that are plain closures, by name,
@@ -114,24 +118,42 @@ pub trait Direct {
 }
 
 thread_local! {
-    static HERE: RefCell<Option<Rc<dyn Engine>>> = const { RefCell::new(None) };
+    static HERE: RefCell<Option<HereEngine>> = const { RefCell::new(None) };
     /// The database of the engine that is here; zero where none is. Kept beside it, so that the
     /// question costs no call.
     static DATABASE: Cell<u64> = const { Cell::new(0) };
 }
 
+/// The engine that is here on a thread.
+enum HereEngine {
+    /// Its driver has it as well.
+    Shared(Rc<dyn Engine>),
+    /// It moves between threads, and is only here.
+    Lent(Box<dyn Engine>),
+}
+
+impl HereEngine {
+    #[inline]
+    fn engine(&self) -> &dyn Engine {
+        match self {
+            HereEngine::Lent(engine) => &**engine,
+            HereEngine::Shared(engine) => &**engine,
+        }
+    }
+}
+
 /// While it lives, its engine is here on this thread; then the one before is again.
 pub struct Entered {
-    before: Option<Rc<dyn Engine>>,
+    before: Option<HereEngine>,
 }
 
 /// Makes `engine` the one that is here.
 pub fn enter(engine: Rc<dyn Engine>) -> Entered {
-    Entered { before: put_here(Some(engine)) }
+    Entered { before: put_here(Some(HereEngine::Shared(engine))) }
 }
 
-fn put_here(engine: Option<Rc<dyn Engine>>) -> Option<Rc<dyn Engine>> {
-    DATABASE.set(engine.as_ref().map_or(0, |engine| engine.database()));
+fn put_here(engine: Option<HereEngine>) -> Option<HereEngine> {
+    DATABASE.set(engine.as_ref().map_or(0, |here| here.engine().database()));
     HERE.with(|here| std::mem::replace(&mut *here.borrow_mut(), engine))
 }
 
@@ -141,13 +163,40 @@ impl Drop for Entered {
     }
 }
 
+/// Makes `engine` the one that is here until it is [taken back](take_back).
+///
+/// # Panics
+/// One is here.
+pub fn lend(engine: Box<dyn Engine>) {
+    let before = put_here(Some(HereEngine::Lent(engine)));
+    assert!(before.is_none(), "an engine is lent where none is");
+}
+
+/// The engine that was [lent](lend), which is not here any more.
+///
+/// # Panics
+/// None was.
+pub fn take_back() -> Box<dyn Engine> {
+    match put_here(None) {
+        Some(HereEngine::Lent(engine)) => engine,
+        Some(HereEngine::Shared(_)) | None => panic!("no engine was lent to this thread"),
+    }
+}
+
+/// Whether an engine is here, of whichever database: a body runs on this thread, or another task
+/// of a driver.
+#[inline]
+pub fn is_inside() -> bool {
+    DATABASE.get() != 0
+}
+
 /// Calls `f` with the engine of `database` if it is here.
 #[inline]
 pub fn with<T>(database: u64, f: impl FnOnce(&dyn Engine) -> T) -> Option<T> {
     if DATABASE.get() != database {
         return None;
     }
-    HERE.with(|here| here.borrow().as_deref().map(f))
+    HERE.with(|here| here.borrow().as_ref().map(|here| f(here.engine())))
 }
 
 /// Waits for the answer to an operation that is to come; dropped before that, it tells the engine

@@ -63,7 +63,7 @@ pub enum Isolation {
 }
 
 /// A transaction protocol: its messages, its records, and its roles.
-pub trait Protocol: Sized + Clone + Debug + 'static {
+pub trait Protocol: Sized + Clone + Debug + Send + 'static {
     /// As `--protocol` names it.
     const NAME: &'static str;
     /// What its roles say to each other.

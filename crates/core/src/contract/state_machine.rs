@@ -15,8 +15,9 @@ use crate::roles::Address;
 use crate::timers::Timer;
 use crate::wire::WireError;
 
-/// A role of a node: coordinator, participant or service.
-pub trait StateMachine<P: Protocol>: Debug {
+/// A role of a node: coordinator, participant or service. Drivers may move it between threads, of
+/// which one at a time works with it.
+pub trait StateMachine<P: Protocol>: Debug + Send {
     /// The timers that it sets.
     type Timer: Timer;
     /// Whether a message agrees with what is known here, as its sender's word.

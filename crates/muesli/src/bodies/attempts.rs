@@ -31,11 +31,33 @@ const MODELS: [NestingModel; 2] = [NestingModel::Flat, NestingModel::Closed];
 impl Db {
     /// Runs a body until it commits or is not to be tried again; with the answer, what delayed
     /// actions gave if it `asks` that.
-    pub(crate) async fn repeat<T, E, F>(
+    pub(crate) fn repeat<T, E, F>(
         &self,
         body: &F,
         asks: bool,
         fate: Option<&Arc<Fate>>,
+    ) -> impl Future<Output = Result<(T, Vec<Gave>), E>>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        self.repeat_after(body, asks, fate, self.first_attempt())
+    }
+
+    /// As if none had been made of a body yet.
+    pub(crate) fn first_attempt(&self) -> Attempts {
+        let tried_since = self.options.tried_since;
+        let losses = if tried_since > Nanos(0) { LOSSES_MOST } else { 0 };
+        Attempts { watches: true, losses, lost_since: tried_since, ..Attempts::default() }
+    }
+
+    /// As [`repeat`](Self::repeat), after the attempts that were made.
+    pub(crate) async fn repeat_after<T, E, F>(
+        &self,
+        body: &F,
+        asks: bool,
+        fate: Option<&Arc<Fate>>,
+        mut made: Attempts,
     ) -> Result<(T, Vec<Gave>), E>
     where
         F: AsyncFn(&Tx) -> Result<T, E>,
@@ -44,10 +66,6 @@ impl Db {
         let timeout = Timeout::new(self.inner.database, self.timeout);
         let (choice, database) = (self.choice.as_ref(), self.inner.database);
         let choosing = Choosing::begin(choice, database, &MODELS)?;
-        let tried_since = self.options.tried_since;
-        let losses = if tried_since > Nanos(0) { LOSSES_MOST } else { 0 };
-        let mut made =
-            Attempts { watches: true, losses, lost_since: tried_since, ..Attempts::default() };
         loop {
             let choosing = choosing.as_ref();
             let how = AttemptOptions { fate, asks, choosing, ..made.next(&timeout) };
@@ -321,6 +339,11 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
+    /// The next one is made once something has changed that the last one has read.
+    pub fn see_change(&mut self) {
+        self.sees_change = true;
+    }
+
     /// Of a layer that waits itself where its body asks for a [`retry`](Tx::retry).
     pub fn that_wait() -> Attempts {
         Attempts { watches: true, ..Attempts::default() }

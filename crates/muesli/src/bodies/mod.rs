@@ -2,5 +2,6 @@
 
 pub(crate) mod attempts;
 pub(crate) mod direct;
+pub(crate) mod handed;
 pub(crate) mod timeout;
 mod transact;

@@ -12,6 +12,7 @@ use muesli_core::{
 
 use crate::data::space::Origin;
 use crate::database::compacted::Compacted;
+use crate::dispatch::access::LoopAccess;
 use crate::dispatch::report::Report;
 use crate::error::Error;
 use crate::nesting_choice::NestingChoice;
@@ -73,6 +74,11 @@ pub(crate) trait LoopDriver: Send + Sync {
     /// connections that share what they are told.
     fn has_several_coordinators(&self) -> bool {
         self.loops() > 1
+    }
+    /// The state of a loop, where a thread that is none can be in it.
+    fn access(&self, home: usize) -> Option<&dyn LoopAccess> {
+        let _ = home;
+        None
     }
     /// Hands a job to a loop; back if that has stopped.
     fn submit(&self, home: usize, job: Job) -> Result<(), Job>;

@@ -4,22 +4,19 @@
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 
-use super::{LoopInbox, Loops};
+use super::LoopInbox;
+use super::running::Loops;
 use crate::database::compacted::Compacted;
 use crate::error::Error;
-
-/// Is told when a loop has done its part; dropped where it never will.
-pub(super) type CompactionWaiter = Sender<()>;
 
 impl Loops {
     /// Has all loops compact what they keep, and waits for it.
     pub(super) fn compact_all(&self) -> Result<Compacted, Error> {
         let closed = || self.closing.failure().map_or(Error::Closed, storage_error);
-        let me = std::thread::current().id();
         let threads = self.threads.lock().unwrap_or_else(|broken| broken.into_inner());
-        if threads.iter().any(|thread| thread.thread().id() == me) {
+        if self.is_inside(&threads) {
             let what = "a database is compacted by a thread that can wait, and not on a loop";
             return Err(Error::Options(what.to_owned()));
         }

@@ -13,7 +13,7 @@ use std::task::{Context, Wake, Waker};
 
 use muesli_core::client::Task;
 
-use super::signal::Signal;
+use super::links::signal::Signal;
 
 thread_local! {
     /// Tasks of the loop on this thread that are ready to be polled.

@@ -18,8 +18,8 @@ use muesli_cluster::storage::loop_folders::{
 use muesli_cluster::storage::node_log::NodeLog;
 use muesli_core::{Catalog, LogPosition, Nanos, RecoverableMachine, Role, SpaceOptions, Wire};
 
-use super::compaction::CompactionWaiter;
-use super::signal::Signal;
+use super::CompactionWaiter;
+use super::links::signal::Signal;
 use crate::durable::{Durable, SyncPolicy};
 use crate::error::Error;
 use crate::options::Options;

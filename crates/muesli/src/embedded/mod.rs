@@ -1,7 +1,7 @@
 //! The embedded driver: loops in this process, one thread each.
 //!
 //! A loop is a node: it has a coordinator and the repositories dealt to it, and nothing of it is
-//! shared. Loops talk through bounded rings, one per direction and pair. A turn takes what came
+//! shared. Loops talk through bounded rings, one per direction and pair. A tick takes what came
 //! in, polls the tasks that are ready, and publishes what goes out; a loop without work looks
 //! around for a moment and then sleeps until it is woken. Where loops are to be far from each other
 //! ([`Options::sites`]), what comes is held until it would have arrived (`delayed_messages`).
@@ -9,54 +9,59 @@
 //!
 //! Tasks are clients, and transaction bodies shipped from other threads. While the loop polls
 //! one, its engine is *here*, and an operation on data of this loop is a function call.
+//!
+//! All that a loop has but its tasks is its [`state`], behind a lock (`dispatch::state_lock`). The
+//! loop's thread is in it during its ticks, and blocking threads are in it while it is not: they
+//! run their bodies themselves. Whoever is in it runs what the others wait for.
 
+mod access;
 mod closing;
 mod compaction;
-mod delayed_messages;
+mod exchange;
 mod executor;
+mod links;
 #[cfg_attr(not(feature = "cluster"), path = "without_log.rs")]
 mod log;
 pub(crate) mod protocols;
-mod ring;
-mod signal;
+mod running;
 mod state;
 mod tick;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, mpsc};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crossbeam_queue::ArrayQueue;
 use muesli_core::catalog::Sites;
-use muesli_core::{
-    Catalog, Nanos, NodeId, Parallel, Protocol, Recorder, Settings, SpaceOptions, Timestamp,
-};
+use muesli_core::{Catalog, Nanos, NodeId, Parallel, Protocol, Recorder, Settings, Timestamp};
 use muesli_protocols::Choice;
 
-use crate::database::compacted::Compacted;
 use crate::database::handle::{Db, Job, LoopDriver, next_database};
-use crate::dispatch::report::Report;
+use crate::dispatch::access::LoopAccess;
 use crate::error::Error;
 use crate::options::Options;
 use crate::time::nanos;
+use access::StateAccess;
 use closing::Closing;
-use compaction::CompactionWaiter;
+use links::neighbours::{LoopClock, LoopNeighbours};
+use links::ring;
+use links::signal::Signal;
 use log::{DatabaseStorage, LoopStorage};
 use protocols::{judge_options, start_named};
-use signal::Signal;
-use tick::{Loop, LoopPlan};
+use running::{Loops, run};
+use tick::LoopPlan;
 
 /// So many jobs from other threads may wait for a loop; further ones wait to be handed over.
 const JOBS_MAX: usize = 1 << 16;
 
-/// Bodies with children of children are polled as deeply as these are nested: a loop has the stack
-/// of a process's main thread.
-const STACK_BYTES: usize = 8 << 20;
+/// Is told when a loop has done its part of a compaction; dropped where it never will.
+type CompactionWaiter = mpsc::Sender<()>;
 
 /// What other threads see of a loop.
 struct LoopInbox {
+    /// The loop's state.
+    access: Arc<dyn LoopAccess>,
     jobs: ArrayQueue<Job>,
     catalog: Mutex<Option<Arc<Catalog>>>,
     signal: Arc<Signal>,
@@ -68,20 +73,27 @@ struct LoopInbox {
 }
 
 impl LoopInbox {
-    fn new() -> LoopInbox {
-        LoopInbox {
+    /// The mailbox of a loop, and its state, which the loop's thread makes.
+    fn new<P: Protocol>() -> (Arc<StateAccess<P>>, LoopInbox) {
+        let signal = Arc::new(Signal::default());
+        let access = Arc::new(StateAccess::new(Arc::clone(&signal)));
+        let inbox = LoopInbox {
+            access: Arc::clone(&access) as Arc<dyn LoopAccess>,
             jobs: ArrayQueue::new(JOBS_MAX),
             catalog: Mutex::new(None),
-            signal: Arc::new(Signal::default()),
+            signal,
             sent: SentCounts::default(),
             compactions: Mutex::default(),
             shut: AtomicBool::new(false),
-        }
+        };
+        (access, inbox)
     }
 
-    /// Takes no more jobs. Those that wait are dropped, and whoever waits for them is told.
+    /// Takes no more jobs, and nobody enters any more. Those that wait are dropped, and whoever
+    /// waits for them is told.
     fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
+        self.access.shut();
         self.drop_jobs();
         self.forget_compactions();
     }
@@ -105,21 +117,6 @@ impl LoopInbox {
 struct SentCounts {
     messages: AtomicU64,
     packets: AtomicU64,
-}
-
-/// The loops of a database, from outside.
-struct Loops {
-    /// So many of them, the first ones, hold keys and run transactions; the others are masters.
-    serving: usize,
-    inboxes: Arc<[LoopInbox]>,
-    closing: Arc<Closing>,
-    /// Whether the data last.
-    lasts: bool,
-    /// Whether the protocol keeps spaces that are everywhere.
-    keeps_everywhere: bool,
-    /// Where, until the database is closed.
-    storage: Mutex<Option<DatabaseStorage>>,
-    threads: Mutex<Vec<JoinHandle<Report>>>,
 }
 
 impl Db {
@@ -267,21 +264,25 @@ fn start<P: Protocol>(
 ) -> Result<Db, Error> {
     let (database, loops) = (next_database(), parallel.len());
     let serving = loops - options.masters - options.validator_loops;
-    let inboxes: Arc<[LoopInbox]> = (0..loops).map(|_| LoopInbox::new()).collect();
+    let (accesses, inboxes): (Vec<_>, Vec<_>) = (0..loops).map(|_| LoopInbox::new::<P>()).unzip();
+    let inboxes: Arc<[LoopInbox]> = inboxes.into();
     let closing = Arc::new(Closing::of(loops, options.applies_at_close));
     let settings = settings(options, files.is_some());
     let (storage, of_loops) = files.unzip();
     let mut of_loops = of_loops.into_iter().flatten();
     let clock = quanta::Clock::new();
     let (origin, began) = (clock.raw(), time_at_origin(storage.is_some()));
+    let clock = LoopClock { clock, origin, began };
     let (opened, results) = mpsc::channel();
     let mut threads = Vec::new();
-    for (at, (links, parallel)) in ring::all_pairs(loops).into_iter().zip(parallel).enumerate() {
+    let parts = ring::all_pairs(loops).into_iter().zip(parallel).zip(accesses);
+    for (at, ((links, parallel), access)) in parts.enumerate() {
         let storage = of_loops.next();
         let lost_disk = storage.as_ref().and_then(LoopStorage::lost_disk);
         let plan = LoopPlan {
             database,
-            at,
+            loops: LoopNeighbours { at, inboxes: inboxes.clone(), closing: closing.clone() },
+            access,
             catalog: catalog.clone(),
             settings: Arc::new(Settings { parallel, lost_disk, ..settings.clone() }),
             switches: switches.clone(),
@@ -290,12 +291,8 @@ fn start<P: Protocol>(
                 .sites
                 .as_ref()
                 .map_or_else(|| vec![Nanos(0); loops], |sites| sites.delays_to(at, loops, serving)),
-            inboxes: inboxes.clone(),
-            closing: closing.clone(),
             close_within: options.close_within,
             clock: clock.clone(),
-            origin,
-            began,
             storage,
             recorder: options.history.then(|| Recorder::sampling(options.sampling)),
             spin: options.spin,
@@ -305,6 +302,7 @@ fn start<P: Protocol>(
     drop(opened);
     let (lasts, storage) = (storage.is_some(), Mutex::new(storage));
     let driver = Loops {
+        database,
         serving,
         inboxes,
         closing,
@@ -328,163 +326,4 @@ fn start<P: Protocol>(
 fn time_at_origin(lasts: bool) -> Nanos {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     if lasts { nanos(since) } else { Nanos(0) }
-}
-
-/// Runs a loop on a thread of its own, which says how its opening went: the largest timestamp that
-/// was issued in an earlier incarnation, or why it cannot be opened.
-fn run<P: Protocol>(
-    plan: LoopPlan<P>,
-    opened: mpsc::Sender<Result<Timestamp, Error>>,
-) -> JoinHandle<Report> {
-    let (inboxes, closing, at) = (plan.inboxes.clone(), plan.closing.clone(), plan.at);
-    let alive = LoopAlive { inboxes, closing, at };
-    let run = move || {
-        let ready = Loop::<P>::new(plan);
-        // Whoever opens a database in memory does not listen.
-        let _ = opened.send(ready.as_ref().map(Loop::issued).map_err(Error::clone));
-        let report = ready.map_or_else(|_| Report::default(), Loop::run);
-        drop(alive);
-        report
-    };
-    let thread = std::thread::Builder::new().name(format!("muesli-loop-{at}"));
-    let thread = thread.stack_size(STACK_BYTES).spawn(run);
-    thread.expect("the system has a thread for each loop")
-}
-
-/// Lives as long as a loop: dropped, nobody waits for it any more. A loop that panicked takes the
-/// others with it, because they would wait for its answers.
-struct LoopAlive {
-    inboxes: Arc<[LoopInbox]>,
-    closing: Arc<Closing>,
-    at: usize,
-}
-
-impl Drop for LoopAlive {
-    fn drop(&mut self) {
-        self.inboxes[self.at].shut();
-        if std::thread::panicking() {
-            self.closing.break_off();
-            self.inboxes.iter().for_each(|inbox| inbox.signal.wake());
-        }
-    }
-}
-
-impl Loops {
-    /// Waits until all loops have what their files hold. The largest timestamp that was issued
-    /// before.
-    fn wait_until_open(
-        &self,
-        results: &mpsc::Receiver<Result<Timestamp, Error>>,
-    ) -> Result<Timestamp, Error> {
-        let mut issued = Timestamp::ZERO;
-        for _ in 0..self.inboxes.len() {
-            let gone = |_| Err(Error::Storage("a loop panicked as it was opened".to_owned()));
-            match results.recv().unwrap_or_else(gone) {
-                Ok(at) => issued = issued.max(at),
-                Err(error) => {
-                    self.closing.break_off();
-                    return Err(error);
-                }
-            }
-        }
-        Ok(issued)
-    }
-
-    fn storage(&self) -> MutexGuard<'_, Option<DatabaseStorage>> {
-        self.storage.lock().unwrap_or_else(|broken| broken.into_inner())
-    }
-
-    /// Closes the loops and waits for them; what they recorded. On a loop's own thread nobody
-    /// waits: it has to go on for the others to end.
-    fn stop(&self) -> Vec<Report> {
-        self.closing.ask();
-        for inbox in self.inboxes.iter() {
-            inbox.signal.wake();
-        }
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(|broken| broken.into_inner()));
-        let me = std::thread::current().id();
-        if threads.iter().any(|thread| thread.thread().id() == me) {
-            return Vec::new();
-        }
-        let reports = threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
-        *self.storage() = None;
-        reports
-    }
-}
-
-impl LoopDriver for Loops {
-    fn loops(&self) -> usize {
-        self.serving
-    }
-
-    fn submit(&self, home: usize, mut job: Job) -> Result<(), Job> {
-        let inbox = &self.inboxes[home];
-        loop {
-            if inbox.is_shut() {
-                return Err(job);
-            }
-            match inbox.jobs.push(job) {
-                Ok(()) => break,
-                Err(back) => job = back,
-            }
-            inbox.signal.wake();
-            std::thread::yield_now(); // Back-pressure: the loop has more work than it can hold.
-        }
-        inbox.signal.wake();
-        if inbox.is_shut() {
-            inbox.drop_jobs(); // It came after the loop had looked for the last time.
-        }
-        Ok(())
-    }
-
-    fn keep_space(&self, name: &str, options: &SpaceOptions) -> Result<(), Error> {
-        if let Some(failed) = self.failure() {
-            return Err(failed);
-        }
-        options.judge_everywhere(name, self.keeps_everywhere).map_err(Error::Options)?;
-        match self.storage().as_mut() {
-            Some(storage) => storage.keep_space(name, options),
-            None if self.lasts => Err(Error::Closed),
-            None => Ok(()),
-        }
-    }
-
-    fn is_alone(&self) -> bool {
-        self.storage().as_ref().is_some_and(DatabaseStorage::reads_only)
-    }
-
-    fn compact(&self) -> Result<Compacted, Error> {
-        self.compact_all()
-    }
-
-    fn failure(&self) -> Option<Error> {
-        self.closing.failure().map(|why| Error::Storage(why.to_owned()))
-    }
-
-    fn reconfigure(&self, catalog: &Arc<Catalog>) {
-        for inbox in self.inboxes.iter() {
-            *inbox.catalog.lock().unwrap_or_else(|broken| broken.into_inner()) =
-                Some(catalog.clone());
-            inbox.signal.raise_attention();
-        }
-    }
-
-    fn messages(&self) -> u64 {
-        self.inboxes.iter().map(|inbox| inbox.sent.messages.load(Ordering::Relaxed)).sum()
-    }
-
-    fn packets(&self) -> u64 {
-        self.inboxes.iter().map(|inbox| inbox.sent.packets.load(Ordering::Relaxed)).sum()
-    }
-
-    fn close(&self) -> Vec<Report> {
-        self.stop()
-    }
-}
-
-impl Drop for Loops {
-    fn drop(&mut self) {
-        self.stop();
-    }
 }

@@ -1,23 +1,28 @@
 //! A loop's node with what surrounds it, as the engine that its tasks call.
+//!
+//! It is all that a loop has but its tasks, and moves between threads: to whoever is in the loop's
+//! state.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Answered, Direct, Engine, Task, ValuesOut};
+use muesli_core::client::{Answered, Direct, Engine, MakeTask, ValuesOut};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::operations::{Alarm, Alarms, PendingOperations};
 use muesli_core::{
     Answer, Catalog, Committed, Effects, Envelope, Failure, Machine, MachineTimer, Nanos, Node,
     NodeId, OpId, Operation, Outcome, Outside, Protocol, Put, RecoverableMachine, Role, SmallBytes,
-    SpaceId, Step, Txn, TxnId, TxnOptions,
+    SpaceId, Step, Timestamp, Txn, TxnId, TxnOptions,
 };
 
 use super::LoopInbox;
+use super::links::delayed_messages::DelayedMessages;
+use super::links::neighbours::{LoopClock, LoopNeighbours};
+use super::links::ring::RingLinks;
+use super::links::signal::Signal;
 use super::log::{LogFailure, LoopLog};
-use super::signal::Signal;
 
 /// After so many transactions in one turn tasks are asked to let others run; and before, when
 /// messages wait on either side: another loop's transaction holds locks until they are moved.
@@ -27,8 +32,12 @@ const BEGINS_PER_TICK: u32 = 64;
 pub(super) struct LoopState<P: Protocol> {
     pub machine: Machine<P>,
     pub outside: Mailboxes<P::Message>,
+    pub links: RingLinks<P>,
+    pub delayed: DelayedMessages<Envelope<P::Message>>,
+    /// When the loop's own thread has its next tick if nobody calls it.
+    pub wakes_at: Nanos,
     /// The node panicked in the middle of a step: nothing of it can be relied on.
-    pub broken: Rc<Cell<bool>>,
+    broken: Cell<bool>,
     random: fastrand::Rng,
 }
 
@@ -102,17 +111,30 @@ macro_rules! step {
 
 impl<P: Protocol> LoopState<P> {
     /// Of a node that has replayed its log, if it has one.
-    pub fn new(machine: Machine<P>, log: Option<LoopLog>, loops: usize) -> LoopState<P> {
+    pub fn new(
+        machine: Machine<P>,
+        log: Option<LoopLog>,
+        links: RingLinks<P>,
+        delays: &[Nanos],
+    ) -> LoopState<P> {
         let outside = Mailboxes {
             operations: PendingOperations::default(),
             alarms: Alarms::default(),
-            out: (0..loops).map(|_| VecDeque::new()).collect(),
+            out: delays.iter().map(|_| VecDeque::new()).collect(),
             has_outgoing: false,
             messages: 0,
             packets: 0,
             log: log.map(Box::new),
         };
-        LoopState { machine, outside, broken: Rc::default(), random: fastrand::Rng::new() }
+        LoopState {
+            machine,
+            outside,
+            links,
+            delayed: DelayedMessages::new(delays),
+            wakes_at: Nanos(0),
+            broken: Cell::new(false),
+            random: fastrand::Rng::new(),
+        }
     }
 
     /// Performs what the node asked for.
@@ -161,7 +183,7 @@ impl<P: Protocol> LoopState<P> {
             return Some(Nanos(0));
         }
         let log = self.outside.log.as_ref().and_then(|log| log.next(now));
-        self.outside.alarms.next().into_iter().chain(log).min()
+        self.outside.alarms.next().into_iter().chain(log).chain(self.delayed.next()).min()
     }
 
     /// Whether what was done in this tick is to be settled with a log.
@@ -260,16 +282,14 @@ pub(super) struct EmbeddedEngine<P: Protocol> {
     pub database: u64,
     pub inner: RefCell<LoopState<P>>,
     /// Tasks spawned by tasks, taken in after the round.
-    pub spawned: RefCell<Vec<Task>>,
+    pub spawned: RefCell<Vec<MakeTask>>,
     pub begins: Cell<u32>,
     /// Whether no transaction may begin any more.
     pub closing: Cell<bool>,
-    broken: Rc<Cell<bool>>,
+    broken: Cell<bool>,
     signal: Arc<Signal>,
-    clock: quanta::Clock,
-    origin: u64,
-    /// The time at the origin: that of the machine where the data last, and so go by it.
-    began: Nanos,
+    clock: LoopClock,
+    pub loops: LoopNeighbours,
     /// A history wants the time of every begin and commit; else the turn's is near enough.
     precise: bool,
 }
@@ -278,29 +298,37 @@ impl<P: Protocol> EmbeddedEngine<P> {
     pub fn new(
         database: u64,
         inner: LoopState<P>,
-        signal: Arc<Signal>,
-        (clock, origin, began): (quanta::Clock, u64, Nanos),
+        clock: LoopClock,
+        loops: LoopNeighbours,
         precise: bool,
     ) -> EmbeddedEngine<P> {
         EmbeddedEngine {
             database,
-            broken: inner.broken.clone(),
             inner: RefCell::new(inner),
             spawned: RefCell::new(Vec::new()),
             begins: Cell::new(0),
             closing: Cell::new(false),
-            signal,
+            broken: Cell::new(false),
+            signal: loops.inbox().signal.clone(),
             clock,
-            origin,
-            began,
+            loops,
             precise,
         }
     }
 
-    /// The time: since the database was opened, or since 1970 where the data last.
+    /// The largest timestamp that its node is known to have issued in an earlier incarnation.
+    pub fn issued(&self) -> Timestamp {
+        self.inner.borrow().machine.node.issued()
+    }
+
+    /// Whether the node panicked in the middle of a step.
+    pub fn is_broken(&self) -> bool {
+        self.broken.get() || self.inner.borrow().broken.get()
+    }
+
     #[inline]
     pub fn read_clock(&self) -> Nanos {
-        Nanos(self.began.0 + self.clock.delta_as_nanos(self.origin, self.clock.raw()))
+        self.clock.read()
     }
 
     /// Counts a transaction that begins; false where none may any more.
@@ -437,7 +465,7 @@ impl<P: Protocol> Engine for EmbeddedEngine<P> {
             || self.inner.borrow().outside.has_outgoing
     }
 
-    fn spawn(&self, task: Task) {
-        self.spawned.borrow_mut().push(task);
+    fn spawn(&self, make: MakeTask) {
+        self.spawned.borrow_mut().push(make);
     }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use muesli_core::{Catalog, LogPosition, Nanos, RecoverableMachine, Role, SpaceOptions, Wire};
 
-use super::compaction::CompactionWaiter;
-use super::signal::Signal;
+use super::CompactionWaiter;
+use super::links::signal::Signal;
 use crate::error::Error;
 use crate::options::Options;
 

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use muesli_core::client::Task;
 use muesli_core::{Abort, LevelRole, Nanos, client};
 
 use super::child::OpenTx;
@@ -285,9 +286,10 @@ impl Drop for RootAttempt<'_> {
             return;
         }
         let (layer, scope) = (self.layer.clone(), self.scope.clone());
-        let finish = async move {
+        let finish = async move || {
             let _ = layer.finish(scope.id, Finish::own(&scope)).await;
         };
-        client::with(self.layer.db.inner.database, |engine| engine.spawn(Box::pin(finish)));
+        let make = move || Box::pin(async move { finish().await }) as Task;
+        client::with(self.layer.db.inner.database, |engine| engine.spawn(Box::new(make)));
     }
 }

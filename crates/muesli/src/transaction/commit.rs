@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use muesli_core::client::{self, AnswerFuture, Answered};
-use muesli_core::{Answer, Committed, OpId, Step};
+use muesli_core::{Answer, Committed, Gave, OpId, Step};
 
 use crate::database::handle::Db;
 use crate::error::Error;
@@ -124,7 +124,7 @@ impl Drop for CommitFuture<'_> {
                 Err(_) => {}
             }
         };
-        client::with(database, |engine| engine.spawn(Box::pin(learn)));
+        client::with(database, |engine| engine.spawn(Box::new(move || Box::pin(learn))));
     }
 }
 
@@ -178,9 +178,20 @@ impl Db {
         std::future::poll_fn(|cx| self.orphans().poll(cx)).await;
     }
 
+    /// Waits on this loop for the end of a commit that was asked for here; what delayed actions
+    /// gave.
+    ///
+    /// # Errors
+    /// Why it did not commit.
+    pub(crate) async fn end_commit(&self, op: OpId) -> Result<Vec<Gave>, Error> {
+        let (committed, given) = CommitFuture::new(self, None, op).await.map(Answer::answered)?;
+        self.learn(committed);
+        Ok(given)
+    }
+
     /// A transaction of the session has committed on this loop.
     #[inline]
-    fn learn(&self, committed: Committed) {
+    pub(crate) fn learn(&self, committed: Committed) {
         self.see(committed.at);
         self.leave();
     }

@@ -2,6 +2,7 @@
 //!
 //! One program: each further one would be linked with all of it again.
 
+mod blocking;
 mod bodies;
 mod checkpoints;
 mod closing;

@@ -22,7 +22,7 @@ pub struct PreparedKeys<'a> {
 
 /// What a repository keeps beside versions, locks and queue, and what it is told for that.
 /// Nothing has a default: what a protocol forgot to note would be silent.
-pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug {
+pub trait VariantState<V: Variant<ProtocolState = Self>>: Clone + Debug + Send {
     /// What an empty repository keeps; `hash_seed` is that of its hashes.
     fn new(switches: &V::Switches, hash_seed: u64) -> Self;
 

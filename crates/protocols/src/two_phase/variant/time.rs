@@ -131,7 +131,7 @@ pub enum NotServed {
 }
 
 /// The clock of a repository, with its commit queue.
-pub trait Time<V: Variant>: Clone + Debug {
+pub trait Time<V: Variant>: Clone + Debug + Send {
     /// That of an empty repository.
     fn new(id: RepositoryId, switches: &V::Switches) -> Self;
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
-use muesli_core::client::{Direct, Engine, Task};
+use muesli_core::client::{Direct, Engine, MakeTask};
 use muesli_core::deadlines::{DeadlineId, Due};
 use muesli_core::{
     Answer, AnyMachine, Catalog, Doubt, Failure, Nanos, NodeId, OpId, Operation, Outcome,
@@ -129,7 +129,8 @@ impl Engine for HostEngine {
         self.host.borrow().polled_operations >= OPERATIONS_A_POLL
     }
 
-    fn spawn(&self, task: Task) {
+    fn spawn(&self, make: MakeTask) {
+        let task = make();
         self.host.borrow_mut().outside.outgoing.spawned.push(task);
     }
 }

@@ -9,10 +9,12 @@ use std::time::Duration;
 /// Whether a loop sleeps, and its thread. Apart from what others write.
 #[derive(Default)]
 #[repr(align(128))]
-pub(super) struct Signal {
+pub(in super::super) struct Signal {
     mail: AtomicBool,
     sleeping: AtomicBool,
     attention: AtomicBool,
+    /// Somebody else than the loop's thread has left that something to do.
+    called: AtomicBool,
     thread: OnceLock<Thread>,
 }
 
@@ -35,6 +37,8 @@ impl Signal {
 
     /// Messages were published for the loop: it ends its turn soon, or wakes.
     pub fn notify(&self) {
+        // The loop takes its mail after it has taken the mark off: one of both sees the other.
+        fence(Ordering::SeqCst);
         if !self.mail.load(Ordering::Relaxed) {
             self.mail.store(true, Ordering::Release);
         }
@@ -61,6 +65,25 @@ impl Signal {
         self.wake();
     }
 
+    /// The loop's own thread is to have a tick, whoever is in the loop's state.
+    pub fn call(&self) {
+        self.called.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// The loop's own thread is about to have a tick.
+    pub fn take_call(&self) {
+        if self.called.load(Ordering::Relaxed) {
+            self.called.swap(false, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether there may be something to do for the loop's thread that was published here.
+    pub fn has_news(&self) -> bool {
+        let any = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        any(&self.mail) || any(&self.attention) || any(&self.called)
+    }
+
     /// Whether somebody asked since the last call.
     pub fn take_attention(&self) -> bool {
         self.attention.load(Ordering::Relaxed) && self.attention.swap(false, Ordering::AcqRel)
@@ -71,7 +94,7 @@ impl Signal {
     pub fn sleep(&self, at_most: Option<Duration>, has_work: impl Fn() -> bool) {
         self.sleeping.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        if !has_work() && !self.attention.load(Ordering::Relaxed) {
+        if !has_work() && !self.has_news() {
             match at_most {
                 Some(duration) => thread::park_timeout(duration),
                 None => thread::park(),

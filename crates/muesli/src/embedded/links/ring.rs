@@ -7,13 +7,13 @@ use rtrb::{Consumer, Producer, RingBuffer};
 const MESSAGES_MAX: usize = 1024;
 
 /// A loop's ends: to and from each loop, by its number; none to itself.
-pub(super) struct RingLinks<P: Protocol> {
+pub(in super::super) struct RingLinks<P: Protocol> {
     pub to: Vec<Option<Producer<Envelope<P::Message>>>>,
     pub from: Vec<Option<Consumer<Envelope<P::Message>>>>,
 }
 
 /// The ends of all loops, connected.
-pub(super) fn all_pairs<P: Protocol>(loops: usize) -> Vec<RingLinks<P>> {
+pub(in super::super) fn all_pairs<P: Protocol>(loops: usize) -> Vec<RingLinks<P>> {
     let none = || RingLinks { to: Vec::new(), from: (0..loops).map(|_| None).collect() };
     let mut links: Vec<RingLinks<P>> = (0..loops).map(|_| none()).collect();
     for sender in 0..loops {

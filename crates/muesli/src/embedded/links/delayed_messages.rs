@@ -12,7 +12,7 @@ const HELD_MAX: usize = 1 << 16;
 ///
 /// Invariants (`assert_invariants`): of each sender as many are held as may be at most, in the
 /// order in which they are due; nothing is held of those that are near.
-pub(super) struct DelayedMessages<T> {
+pub(in super::super) struct DelayedMessages<T> {
     senders: Vec<DelayedSender<T>>,
 }
 

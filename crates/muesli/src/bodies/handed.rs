@@ -1,0 +1,206 @@
+//! A body that a blocking thread leaves to whoever is in the loop's state.
+//!
+//! It is run once, in one step. Where it has to wait, its transaction is undone, and its owner runs
+//! it from the beginning: what a body waits for it waits for on its own thread. A commit that was
+//! asked for is not undone: its owner waits for its end.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use muesli_core::{Gave, OpId, Step, Txn, client};
+
+use crate::bodies::attempts::Stopped;
+use crate::bodies::timeout::Timeout;
+use crate::database::handle::Db;
+use crate::dispatch::access::HandedJob;
+use crate::error::Error;
+use crate::transaction::open::RollbackOnDrop;
+use crate::transaction::retrying::ReadChange;
+use crate::transaction::tx::Tx;
+
+/// What came of a body that was handed over.
+pub(crate) enum HandedEnd<T, E> {
+    Committed(T, Vec<Gave>),
+    /// Its commit was asked for, and is not decided.
+    Committing(T, OpId),
+    /// It is not to be run again.
+    Failed(E),
+    /// Its owner is to run it: it has to wait, or met a conflict.
+    Again,
+    /// It asks to be run again once something has changed that it has read, which is watched for
+    /// its transaction if that was kept.
+    Retry(Option<(ReadChange, Txn)>),
+    /// With this; its transaction was rolled back.
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// A body on its way to another thread and back.
+struct HandedSlot<F, T, E> {
+    body: Option<F>,
+    end: Option<HandedEnd<T, E>>,
+}
+
+/// A body that is handed over.
+pub(crate) struct HandedBody<F, T, E> {
+    db: Db,
+    slot: Mutex<HandedSlot<F, T, E>>,
+}
+
+impl<F, T, E> HandedBody<F, T, E> {
+    /// A body whose transaction is one of `db`.
+    pub fn new(db: &Db, body: F) -> HandedBody<F, T, E> {
+        let slot = Mutex::new(HandedSlot { body: Some(body), end: None });
+        HandedBody { db: db.clone(), slot }
+    }
+
+    fn slot(&self) -> MutexGuard<'_, HandedSlot<F, T, E>> {
+        self.slot.lock().unwrap_or_else(|broken| broken.into_inner())
+    }
+
+    /// The body, back at its owner, and what came of it, if it was run.
+    pub fn take(&self) -> (F, Option<HandedEnd<T, E>>) {
+        let mut slot = self.slot();
+        let body = slot.body.take().expect("who runs a body puts it back");
+        (body, slot.end.take())
+    }
+}
+
+impl<F, T, E> HandedJob for HandedBody<F, T, E>
+where
+    F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static,
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    fn run(&self) {
+        let Some(body) = self.slot().body.take() else { return };
+        let ran = catch_unwind(AssertUnwindSafe(|| self.db.run_once(&body)));
+        let mut slot = self.slot();
+        slot.end = Some(ran.unwrap_or_else(HandedEnd::Panicked));
+        slot.body = Some(body);
+    }
+}
+
+impl Db {
+    /// Runs a body on this loop, in one step.
+    fn run_once<T, E, F>(&self, body: &F) -> HandedEnd<T, E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let database = self.inner.database;
+        // What a transaction of its kind begins with is not to be repeated here.
+        if self.choice.is_some() || self.checkpoints {
+            return HandedEnd::Again;
+        }
+        self.arrive();
+        let begun = client::with(database, |engine| {
+            (!engine.should_yield()).then(|| engine.begin(self.txn_options()))
+        });
+        let Some(Some(begun)) = begun else { return HandedEnd::Again };
+        let txn = match begun.at_once() {
+            Ok(txn) => txn,
+            Err(failure) => return HandedEnd::Failed(Error::from(failure).into()),
+        };
+        let mut open = RollbackOnDrop { tx: self.tx_of(txn) };
+        let ran = pin!(body(&open.tx)).poll(&mut Context::from_waker(Waker::noop()));
+        let answer = match ran {
+            Poll::Pending => return HandedEnd::Again,
+            Poll::Ready(Ok(answer)) => answer,
+            Poll::Ready(Err(error)) => {
+                let stopped = Stopped::by(error, open.tx.conflict());
+                return self.handed_end(stopped, open);
+            }
+        };
+        if open.tx.check_parts().is_err() {
+            return HandedEnd::Again;
+        }
+        let step = open.tx.here(|engine| engine.commit(txn));
+        drop(open.tx.objects.take());
+        std::mem::forget(open);
+        match step {
+            Ok(Step::Wait(op)) => HandedEnd::Committing(answer, op),
+            Ok(Step::Done(Ok((committed, given)))) => {
+                self.learn(committed);
+                HandedEnd::Committed(answer, given)
+            }
+            Ok(Step::Done(Err(failure))) => self.after_end(failure.into()),
+            Err(error) => self.after_end(error),
+        }
+    }
+
+    /// A transaction of the loop that is here.
+    fn tx_of(&self, txn: Txn) -> Tx {
+        Tx::at(self.inner.database, self.inner.origin, txn, self.inner.retry)
+    }
+
+    /// Goes on with a body that was handed over and has not ended, on its owner's thread.
+    pub(crate) async fn go_on<T, E, F>(
+        &self,
+        body: &F,
+        asks: bool,
+        end: Option<HandedEnd<T, E>>,
+    ) -> Result<(T, Vec<Gave>), E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let mut made = self.first_attempt();
+        match end {
+            Some(HandedEnd::Committing(answer, op)) => match self.end_commit(op).await {
+                Ok(given) => return Ok((answer, given)),
+                Err(error) if error.is_conflict() => {}
+                Err(error) => return Err(error.into()),
+            },
+            Some(HandedEnd::Retry(change)) => {
+                let timeout = Timeout::new(self.inner.database, self.timeout);
+                if let Some((mut change, txn)) = change {
+                    // Given up, it is watched no more.
+                    let _open = RollbackOnDrop { tx: self.tx_of(txn) };
+                    self.until_changed(&mut change, &timeout).await?;
+                }
+                made.see_change();
+            }
+            _ => {}
+        }
+        self.repeat_after(body, asks, None, made).await
+    }
+
+    /// Of a body that stopped.
+    #[cold]
+    fn handed_end<T, E: From<Error>>(
+        &self,
+        stopped: Stopped<E>,
+        mut open: RollbackOnDrop,
+    ) -> HandedEnd<T, E> {
+        match stopped {
+            Stopped::Body(error) => HandedEnd::Failed(error),
+            // Readers keep no note of what they read.
+            Stopped::Database(Error::Retry) if self.options.read_only && !self.options.strict => {
+                HandedEnd::Retry(None)
+            }
+            Stopped::Database(Error::Retry) => match open.tx.watch_reads() {
+                Ok(Some(change)) => {
+                    let txn = open.tx.txn;
+                    drop(open.tx.objects.take());
+                    std::mem::forget(open);
+                    HandedEnd::Retry(Some((change, txn)))
+                }
+                Ok(None) | Err(_) => HandedEnd::Again,
+            },
+            Stopped::Database(error) => self.after_end(error),
+        }
+    }
+
+    /// Of one whose transaction is over: after a conflict it is run again.
+    #[cold]
+    fn after_end<T, E: From<Error>>(&self, error: Error) -> HandedEnd<T, E> {
+        if let Error::Conflict { reason, .. } = error {
+            self.inner.count_conflict(reason);
+        }
+        if error.is_conflict() { HandedEnd::Again } else { HandedEnd::Failed(error.into()) }
+    }
+}

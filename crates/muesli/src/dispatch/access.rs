@@ -1,0 +1,62 @@
+//! The state of a loop, for threads that are none: who enters works with it in place.
+
+use std::sync::Arc;
+
+/// What a thread leaves to another one that is in a loop's state.
+pub(crate) trait HandedJob: Send + Sync {
+    /// Does it, where the loop's engine is here. It does not panic.
+    fn run(&self);
+}
+
+/// How a thread fared that wanted into a loop's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It is inside.
+    Entered,
+    /// Somebody else is, or the loop has ended.
+    Occupied,
+    /// Somebody else was, and has done its job.
+    Served,
+    /// So much waits for the loop's disk, or for other loops, that it takes no new work.
+    Congested,
+    /// The loop has ended.
+    Shut,
+}
+
+/// The way of other threads into the state of a loop, of whichever protocol.
+pub(crate) trait LoopAccess: Send + Sync {
+    /// Enters the state where nobody is: the loop's engine is here until it is [left](Self::leave).
+    fn try_enter(&self) -> Admission;
+    /// Enters the state, once nobody else is in it; false: the loop has ended.
+    fn enter(&self) -> bool;
+    /// Enters the state, if nobody is in it; else whoever is does the job.
+    fn enter_or_hand(&self, job: Arc<dyn HandedJob>) -> Admission;
+    /// Leaves the state, after the jobs of others that wait.
+    fn leave(&self);
+    /// Whether the loop has ended.
+    fn is_shut(&self) -> bool;
+    /// Nobody enters any more.
+    fn shut(&self);
+    /// The loop's thread is over: whatever is left of the state is dropped.
+    fn end(&self);
+    /// This thread waits outside for something, and is unparked when the loop ends.
+    fn is_pending(&self);
+    /// It does not wait any more.
+    fn no_longer_pending(&self);
+}
+
+/// A thread is in a loop's state, until this is dropped.
+pub(crate) struct EnteredState<'a>(&'a dyn LoopAccess);
+
+impl<'a> EnteredState<'a> {
+    /// Of a thread that has entered.
+    pub fn new(access: &'a dyn LoopAccess) -> EnteredState<'a> {
+        EnteredState(access)
+    }
+}
+
+impl Drop for EnteredState<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}

@@ -1,0 +1,166 @@
+//! The state of a loop behind its lock, for the loop's own thread and for all others.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::thread::Thread;
+
+use muesli_core::Protocol;
+use muesli_core::client;
+
+use super::links::signal::Signal;
+use super::state::EmbeddedEngine;
+use crate::dispatch::access::{Admission, HandedJob, LoopAccess};
+use crate::dispatch::state_lock::{HandOver, JOBS_MOST, StateLock};
+
+/// A loop's state, behind its lock.
+pub(super) struct StateAccess<P: Protocol> {
+    lock: StateLock<Box<EmbeddedEngine<P>>, Arc<dyn HandedJob>>,
+    signal: Arc<Signal>,
+}
+
+/// Dropped where a panic leaves work with the state half done, with which the state is gone: then
+/// the loop ends. Work that ends forgets it.
+struct WithState<'a, P: Protocol>(&'a StateAccess<P>);
+
+impl<P: Protocol> Drop for WithState<'_, P> {
+    fn drop(&mut self) {
+        self.0.lock.end();
+        self.0.signal.call();
+    }
+}
+
+impl<P: Protocol> StateAccess<P> {
+    /// Of a loop whose thread makes the state, and then leaves it.
+    pub fn new(signal: Arc<Signal>) -> StateAccess<P> {
+        StateAccess { lock: StateLock::new(), signal }
+    }
+
+    /// The state, for the loop's own thread, once nobody else is in it; also of a loop that was
+    /// shut.
+    pub fn enter_as_loop(&self) -> Box<EmbeddedEngine<P>> {
+        let state = self.lock.enter().or_else(|| self.lock.take_out());
+        state.expect("a panic in the state of a loop ends the loop")
+    }
+
+    /// Leaves the state; what others have handed over is done before.
+    pub fn leave_as_loop(&self, engine: Box<EmbeddedEngine<P>>) {
+        self.leave_after_jobs(engine);
+    }
+
+    /// Whether somebody waits for the state.
+    pub fn is_contended(&self) -> bool {
+        self.lock.is_contended()
+    }
+
+    fn leave_after_jobs(&self, mut engine: Box<EmbeddedEngine<P>>) {
+        let with_state = WithState(self);
+        let (mut threads, mut jobs) = (Vec::new(), 0);
+        loop {
+            engine.end_visit();
+            if engine.is_broken() {
+                self.lock.shut_with(Some(engine));
+                self.signal.call(); // The loop's thread ends with it.
+                break;
+            }
+            // Who is granted the state instead finds that no work is taken.
+            let takes_jobs = || !self.lock.is_contended() || engine.takes_work();
+            let runs_jobs = jobs < JOBS_MOST && takes_jobs();
+            match self.lock.leave(engine, runs_jobs) {
+                Ok(()) => break,
+                Err(back) => engine = self.run_jobs(back, &mut jobs, &mut threads),
+            }
+        }
+        std::mem::forget(with_state);
+        threads.iter().for_each(Thread::unpark);
+    }
+
+    /// This thread begins to work with the state.
+    fn begin(&self, engine: &EmbeddedEngine<P>) {
+        let with_state = WithState(self);
+        engine.begin_visit();
+        std::mem::forget(with_state);
+    }
+
+    /// Runs what others have handed over; who is to be woken for that is told afterwards.
+    #[cold]
+    fn run_jobs(
+        &self,
+        engine: Box<EmbeddedEngine<P>>,
+        jobs: &mut usize,
+        threads: &mut Vec<Thread>,
+    ) -> Box<EmbeddedEngine<P>> {
+        let queued = std::iter::from_fn(|| self.lock.next_job()).take(JOBS_MOST - *jobs);
+        let queued: Vec<_> = queued.collect();
+        *jobs += queued.len();
+        // Who has handed something over may have made a space before.
+        engine.begin_visit();
+        client::lend(engine);
+        for queued in queued {
+            queued.job.run();
+            threads.extend(queued.end());
+        }
+        take_back()
+    }
+
+    /// This thread is inside, unless no new work is taken.
+    fn visit(&self, engine: Box<EmbeddedEngine<P>>) -> Admission {
+        self.begin(&engine);
+        if !engine.takes_work() {
+            self.leave_after_jobs(engine);
+            return Admission::Congested;
+        }
+        client::lend(engine);
+        Admission::Entered
+    }
+}
+
+/// The engine that was lent to this thread.
+pub(super) fn take_back<P: Protocol>() -> Box<EmbeddedEngine<P>> {
+    let engine: Box<dyn Any> = client::take_back();
+    engine.downcast().expect("the engine that was lent")
+}
+
+impl<P: Protocol> LoopAccess for StateAccess<P> {
+    fn try_enter(&self) -> Admission {
+        self.lock.try_enter().map_or(Admission::Occupied, |engine| self.visit(engine))
+    }
+
+    fn enter(&self) -> bool {
+        let Some(engine) = self.lock.enter() else { return false };
+        self.begin(&engine);
+        client::lend(engine);
+        true
+    }
+
+    fn enter_or_hand(&self, job: Arc<dyn HandedJob>) -> Admission {
+        match self.lock.enter_or_hand(job) {
+            HandOver::Entered(engine) => self.visit(engine),
+            HandOver::Served => Admission::Served,
+            HandOver::Shut => Admission::Shut,
+        }
+    }
+
+    fn leave(&self) {
+        self.leave_after_jobs(take_back());
+    }
+
+    fn is_shut(&self) -> bool {
+        self.lock.is_shut()
+    }
+
+    fn shut(&self) {
+        self.lock.shut();
+    }
+
+    fn end(&self) {
+        self.lock.end();
+    }
+
+    fn is_pending(&self) {
+        self.lock.is_pending();
+    }
+
+    fn no_longer_pending(&self) {
+        self.lock.no_longer_pending();
+    }
+}
