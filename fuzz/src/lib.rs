@@ -19,7 +19,7 @@ use muesli_group::agreement::ledger::Ledger;
 use muesli_group::placement::PlacementRow;
 use muesli_group::{Grouped, layout};
 use muesli_log::{MemoryDisk, Options, Replay, Sequence};
-use muesli_placement::{Terms, Trace, suggest};
+use muesli_placement::{AccessTrace, Terms, suggest};
 use muesli_protocols::{Choice, NAMES, choose};
 use muesli_resp::protocol::limits::RequestLimits;
 use muesli_resp::protocol::request::{Requests, RespCommand};
@@ -236,7 +236,7 @@ fn options() -> Options {
 /// A trace of transactions: what is read comes back the same, and whatever it says, a placement can
 /// be suggested from it.
 pub fn trace(data: &[u8]) {
-    let Ok(trace) = Trace::from_bytes(data) else { return };
+    let Ok(trace) = AccessTrace::from_bytes(data) else { return };
     assert_eq!(trace.to_bytes(), data, "a trace that was read is written otherwise");
     let suggestion = suggest(&trace, &Terms::default()).expect("no process is asked");
     assert_eq!(suggestion.scheme.tables.len(), trace.tables.len(), "each table is placed");

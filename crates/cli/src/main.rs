@@ -1,6 +1,6 @@
 //! The binary `muesli`: demo, benchmarks, simulation, figures of papers, history checking,
-//! calibration, servers and local clusters, their logs, exports and imports, torture, shell
-//! completions.
+//! calibration, servers and local clusters, their logs, plans and placements, exports and imports,
+//! torture, shell completions.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! standard error says why.
@@ -20,6 +20,7 @@ mod names;
 mod options;
 #[cfg(test)]
 mod pages;
+mod partition;
 mod reach;
 mod reproduce;
 mod shell;
@@ -70,6 +71,7 @@ fn command() -> Command {
         .subcommand(start::command())
         .subcommand(cluster::command())
         .subcommand(admin::command())
+        .subcommand(partition::command())
         .subcommand(shell::command())
         .subcommand(export::command())
         .subcommand(import::command())
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Some(("start", matches)) => start::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
         Some(("admin", matches)) => admin::run(matches),
+        Some(("partition", matches)) => partition::run(matches),
         Some(("shell", matches)) => shell::run(matches),
         Some(("export", matches)) => export::run(matches),
         Some(("import", matches)) => import::run(matches),

@@ -13,6 +13,7 @@ use crate::bank::{self, Bank};
 use crate::counter_service::{self, CounterService};
 use crate::counters::{self, Counters};
 use crate::delayed_adds;
+use crate::epinions::{self, Epinions};
 use crate::home::lists::{self, HomeLists};
 use crate::home::records::{self, HomeRecords};
 use crate::home::vacation::{self as home_vacation, HomeVacation};
@@ -20,6 +21,7 @@ use crate::marks;
 use crate::objects::{self, Objects};
 use crate::parameters::{Parameter, ParameterError, Values};
 use crate::queues::{self, Queues};
+use crate::retwis::{self, Retwis};
 use crate::sets::{self, Sets, StructureKind};
 use crate::tpcc::procedures::TpccProcedures;
 use crate::tpcc::{self, Tpcc};
@@ -171,6 +173,20 @@ pub static WORKLOADS: &[Description] = &[
         build: |values, clients| Ok(Arc::new(Vacation::new(values, clients))),
     },
     Description {
+        name: "epinions",
+        about: "EPinions: users review items and trust each other, by plans.",
+        parameters: epinions::PARAMETERS,
+        small: &["users=20", "items=12", "communities=3"],
+        build: |values, clients| Ok(Arc::new(Epinions::new(values, clients)?)),
+    },
+    Description {
+        name: "retwis",
+        about: "ReTwis: users follow each other, tweet and read timelines, by plans.",
+        parameters: retwis::PARAMETERS,
+        small: &["users=30", "follows=3", "community=10"],
+        build: |values, clients| Ok(Arc::new(Retwis::new(values, clients)?)),
+    },
+    Description {
         name: "home-lists",
         about: "Sorted lists, one a node; remote updates read another node's and write elsewhere.",
         parameters: lists::PARAMETERS,
@@ -198,7 +214,9 @@ pub fn procedures() -> Procedures {
     let counters = counter_service::procedures::procedures();
     let all = builtin::all().and(&counters).and(&append::procedures::procedures());
     let all = all.and(&tpcc::procedures::procedures()).and(&delayed_adds::procedures());
-    all.and(&marks::procedures())
+    let retwis = retwis::procedures().expect("each of ReTwis's plans is of one round");
+    let epinions = epinions::procedures().expect("each of EPinions's plans is of one round");
+    all.and(&marks::procedures()).and(&retwis).and(&epinions)
 }
 
 /// A workload that there is not.

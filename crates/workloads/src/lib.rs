@@ -1,9 +1,9 @@
 //! Workloads: what clients do to a database, to measure it and to find it wrong.
 //!
 //! [`workload`] says what one is; [`available`] lists those that there are: [`bank`] and its
-//! [loans](bank::loan), [`ycsb`],
-//! [`objects`], [`tpcc`] (also as procedures), [`append`], [`sets`], [`queues`], [`counters`],
-//! [`counter_service`], [`vacation`] and those on [`home`] copies. They are written once against
+//! [loans](bank::loan), [`ycsb`], [`objects`], [`tpcc`] (also as procedures), [`append`], [`sets`],
+//! [`queues`], [`counters`], [`counter_service`], [`vacation`], [`epinions`], [`retwis`] and those
+//! on [`home`] copies; [`planned`] those whose procedures are plans. They are written once against
 //! [`muesli::Db`]; [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under
 //! faults, and [`history`] turns what was recorded into what the checker judges. A [`seeded_run`]
 //! does all of that with one seed; [`calibration`] measures what the simulator's costs stand on.
@@ -17,10 +17,13 @@ mod clients;
 pub mod counter_service;
 pub mod counters;
 pub mod delayed_adds;
+pub mod epinions;
 pub mod history;
 pub mod home;
 pub mod objects;
+pub mod planned;
 pub mod queues;
+pub mod retwis;
 mod runs;
 pub mod seeded_run;
 pub mod sets;

@@ -15,7 +15,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use muesli::open_nesting::{NestingCounts, OpenNesting, OpenTx};
-use muesli::{Db, Error, Results, SpaceOptions, Tx};
+use muesli::plans::{self, PlanExplanation, PlannedProcedure};
+use muesli::{Call, Class, Db, Error, Results, SpaceOptions, Tx};
 use muesli_core::{Nanos, NodeId};
 
 use crate::chance::Chance;
@@ -33,6 +34,9 @@ pub type Clock = Rc<dyn Fn() -> Nanos>;
 
 /// Whether a client is to stop, told how many transactions of its have ended, and the time.
 pub type Stop = Box<dyn Fn(u64, Nanos) -> bool>;
+
+/// Says what is derived of a plan.
+pub type ExplainsPlan = fn() -> PlanExplanation;
 
 /// What a client does between two transactions, if anything.
 pub type Pause = Box<dyn Fn(&mut Chance) -> LocalFuture<'static, ()>>;
@@ -277,6 +281,22 @@ where
     let attempts = Cell::new(0);
     let answer = db.transact_answering_here(counting(&attempts, &body)).await;
     (answer, attempts.get())
+}
+
+/// Runs a plan, notes whether it has several fragments, and counts the attempts.
+pub async fn call_plan<P: PlannedProcedure>(
+    db: &Db,
+    several: &mut bool,
+    arguments: &P::Arguments,
+) -> (Result<P::Answer, Error>, u32) {
+    match db.plan_fragments::<P>(arguments) {
+        Err(error) => (Err(error), 1),
+        Ok(fragments) => {
+            *several |= fragments.len() > 1;
+            let (done, attempts) = db.invoke_here(Call { class: Class::Auto, fragments }).await;
+            (done.and_then(|done| plans::answer::<P>(&done)), attempts)
+        }
+    }
 }
 
 /// The body, which counts how often it is run.

@@ -142,6 +142,8 @@ pub struct Setting {
     /// All of them; `None`: so many a node as the figure says.
     pub clients: Option<u32>,
     pub parameters: Vec<String>,
+    /// How data are placed, in a figure about that.
+    pub placement: PlacementSetting,
 }
 
 impl Setting {
@@ -158,6 +160,7 @@ impl Setting {
             batching: Batching::default(),
             clients: None,
             parameters: figure.parameters.iter().map(|text| (*text).to_owned()).collect(),
+            placement: PlacementSetting::default(),
         };
         (figure.axis.set)(x, &mut setting);
         setting
@@ -174,6 +177,28 @@ impl Setting {
         self.parameters.retain(|given| given.split('=').next() != Some(name));
         self.parameters.push(format!("{name}={value}"));
     }
+}
+
+/// How a line of a figure places data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlacedBy {
+    /// As it is suggested from the trace; judged on transactions that nothing was learnt from.
+    #[default]
+    Suggestion,
+    /// The same, judged on the transactions that it was learnt from.
+    SuggestionInSample,
+    /// The same columns, with units by a hash.
+    Hash,
+    /// By the scheme that is usual for the workload, with units in turn.
+    Manual,
+}
+
+/// What a placement is learnt from, and how data are placed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlacementSetting {
+    /// So many transactions.
+    pub learnt: usize,
+    pub by: PlacedBy,
 }
 
 /// What changes from left to right.

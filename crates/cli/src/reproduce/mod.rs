@@ -1,7 +1,7 @@
 //! `muesli reproduce`: a paper's figure in the simulator, beside what the paper says.
 
+mod alone;
 mod canvas;
-mod commands_alone;
 mod figure;
 mod figures;
 mod files;
@@ -219,7 +219,7 @@ mod tests {
             for (x, line) in all {
                 let (setting, (of, _)) = (COURSE.setting(figure, line, *x), figure.at(*x));
                 if of.workload == NAME_OF_COMMANDS {
-                    let plan = commands_alone::plan(&setting, COURSE.commands(of, 1));
+                    let plan = alone::commands::plan(&setting, COURSE.commands(of, 1));
                     assert!(
                         plan.is_ok_and(|it| it.check().is_ok()),
                         "{}: {setting:?}",

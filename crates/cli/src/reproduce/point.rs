@@ -55,6 +55,9 @@ pub struct Point {
     /// [phases](AttemptPart), of those that committed and of those that did not.
     pub committed_parts: [f64; ATTEMPT_PARTS],
     pub aborted_parts: [f64; ATTEMPT_PARTS],
+    /// Distributed transactions, of 100; and how long a trace had to be.
+    pub distributed: f64,
+    pub trace_length: f64,
     /// Checks of the workload that do not hold. Those of a protocol that promises less than
     /// serializability are left out.
     pub broken: Vec<String>,
@@ -88,6 +91,8 @@ impl Point {
             &mut self.first_ms,
             &mut self.first_over_first,
             &mut self.aborts_a_commit,
+            &mut self.distributed,
+            &mut self.trace_length,
         ];
         all.extend(&mut self.committed_parts);
         all.extend(&mut self.aborted_parts);
@@ -115,6 +120,8 @@ impl Point {
             Quantity::FirstLatency => self.first_ms,
             Quantity::FirstOverFirst => self.first_over_first,
             Quantity::AbortsACommit => self.aborts_a_commit,
+            Quantity::Distributed => self.distributed,
+            Quantity::TraceLength => self.trace_length,
             Quantity::CommittedPart(part) => self.committed_parts[part as usize],
             Quantity::AbortedPart(part) => self.aborted_parts[part as usize],
         }
@@ -164,6 +171,10 @@ pub enum Quantity {
     FirstOverFirst,
     /// Aborted attempts for each transaction that committed.
     AbortsACommit,
+    /// Distributed transactions under a placement, in percent.
+    Distributed,
+    /// Transactions of a trace that show the manual scheme.
+    TraceLength,
     /// How long an attempt with open children that committed was in a part of it, in milliseconds.
     CommittedPart(AttemptPart),
     /// The same of one that did not.
@@ -189,6 +200,11 @@ pub enum AttemptPart {
 pub const ATTEMPT_PARTS: usize = 5;
 
 impl Quantity {
+    /// Whether it is of a placement, and not of a run.
+    pub fn is_of_placement(self) -> bool {
+        matches!(self, Quantity::Distributed | Quantity::TraceLength)
+    }
+
     /// What it is, with its unit.
     pub fn name(self) -> &'static str {
         match self {
@@ -211,6 +227,8 @@ impl Quantity {
             Quantity::FirstLatency => "committed at once, mean latency, ms",
             Quantity::FirstOverFirst => "latency of those committed at once over the first line's",
             Quantity::AbortsACommit => "aborted attempts a commit",
+            Quantity::Distributed => "distributed transactions, %",
+            Quantity::TraceLength => "transactions of the trace",
             Quantity::CommittedPart(_) => "committed attempts, ms in a part",
             Quantity::AbortedPart(_) => "aborted attempts, ms in a part",
         }

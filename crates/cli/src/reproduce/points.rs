@@ -13,7 +13,8 @@ use muesli_workloads::embedded::Length;
 use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 
-use super::commands_alone::{self, CommandClients};
+use super::alone::commands::CommandClients;
+use super::alone::{commands as commands_alone, placement as placement_alone};
 use super::figure::{Figure, PlottedLine, Setting};
 use super::point::{ATTEMPT_PARTS, AttemptPart, Point};
 use crate::bench::commands;
@@ -209,6 +210,9 @@ fn run_one(
         let run = commands_alone::run(&setting, course.commands(of, seed), (line.name, x));
         return run.with_context(|| figure.name);
     }
+    if of.shows.is_of_placement() {
+        return placement_alone::run(of, &setting, (course.quick, seed), (line.name, x));
+    }
     let clients = course.clients(of, &setting);
     let workload = available::find(of.workload)?.build(&setting.parameters, clients)?;
     let seconds = course.seconds(of);
@@ -314,6 +318,8 @@ fn point(
         aborts_a_commit: aborted / (tally.committed as f64).max(1.0),
         committed_parts: [0.0; ATTEMPT_PARTS],
         aborted_parts: [0.0; ATTEMPT_PARTS],
+        distributed: 0.0,
+        trace_length: 0.0,
         predicted: figure.theory.map_or(0.0, |theory| theory(setting)),
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),
     }

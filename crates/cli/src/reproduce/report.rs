@@ -65,6 +65,9 @@ fn with_range(text: impl Fn(f64) -> String, median: f64, (least, most): (f64, f6
 
 /// A line for each point: medians of the seeds, and where the seeds lie.
 pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::Table {
+    if figure.shows.is_of_placement() {
+        return placement_table(figure, all_points);
+    }
     let mut header = vec!["line", figure.axis.name];
     header.extend(["nodes", "clients"].into_iter().filter(|name| *name != figure.axis.name));
     let alone = figure.workload == commands::NAME;
@@ -124,6 +127,18 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
         ];
         row.extend(of_racks.into_iter().filter(|_| racked));
         table.add_row(row);
+    }
+    table
+}
+
+/// The same of a figure about placement, where nothing else is measured.
+fn placement_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::Table {
+    let header = ["line", figure.axis.name, figure.shows.name()];
+    let mut table = table::new(header.map(str::to_owned).into());
+    for seed_points in all_points {
+        let (point, range) = (&seed_points.median, seed_points.range(figure.shows));
+        let shown = with_range(|it| format!("{it:.2}"), point.shows(figure.shows), range);
+        table.add_row([point.line.to_owned(), point.x.to_string(), shown]);
     }
     table
 }

@@ -34,6 +34,10 @@ pub(super) struct StepOf {
     pub shared_at: Option<usize>,
     /// What it uses beside its key.
     pub inputs: Vec<NodeId>,
+    /// The steps that find what it needs: for its key, its inputs, and what is around it.
+    pub needs: Vec<usize>,
+    /// In whose body it is.
+    pub scope: ScopeId,
 }
 
 /// A refusal.
@@ -98,7 +102,8 @@ impl Derivation {
         assert!(!self.open.is_empty(), "the plan itself is a scope");
     }
 
-    fn is_within(&self, mut scope: ScopeId, outer: ScopeId) -> bool {
+    /// Whether a scope is another one, or in it.
+    pub fn is_within(&self, mut scope: ScopeId, outer: ScopeId) -> bool {
         while scope != outer && scope != 0 {
             scope = self.parents[scope];
         }
@@ -149,7 +154,7 @@ impl Derivation {
         let reads = matches!(origin, ValueOrigin::Read { .. } | ValueOrigin::Scan { .. });
         let is_argument = !reads && by.iter().all(|it| self.nodes[*it].is_argument);
         let (scope, step) = (self.scope(), None);
-        let (shared, is_shared_apart) = self.shared_by(by);
+        let ((shared, is_shared_apart), found_by) = (self.shared_by(by), self.found_by(by));
         self.nodes.push(PlanNode {
             name,
             origin,
@@ -159,6 +164,7 @@ impl Derivation {
             step,
             shared,
             is_shared_apart,
+            found_by,
         });
         self.nodes.len() - 1
     }
@@ -185,9 +191,19 @@ impl Derivation {
         }
     }
 
+    /// The steps that find what these values follow from.
+    fn found_by(&self, by: &[NodeId]) -> Vec<usize> {
+        let mut steps: Vec<usize> =
+            by.iter().flat_map(|node| self.nodes[*node].found_by.iter().copied()).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        steps
+    }
+
     /// A value is what a step gives.
     pub fn gives(&mut self, step: usize, node: NodeId) {
         self.nodes[node].step = Some(step);
+        self.nodes[node].found_by = vec![step];
         if let Some(unit) = self.steps[step].shared_at {
             self.nodes[node].shared.push(unit);
         }
@@ -206,7 +222,9 @@ impl Derivation {
         let guard = self.combined(&format!("what makes `{name}`"), by);
         let home = if home == ValueHome::All { guard } else { home };
         let is_argument = self.nodes[from].is_argument;
+        let found_by = self.found_by(&[by, &[from]].concat());
         let node = self.fresh(name, ValueOrigin::Gathered, home, by);
+        self.nodes[node].found_by = found_by;
         self.nodes[node].is_argument &= is_argument;
         self.nodes[node].step = self.nodes[from].step;
         let shared = self.nodes[from].shared.clone();
@@ -309,12 +327,26 @@ impl Derivation {
         format!("step {number}, {what} `{}`({}),", key.table.name, names.join(", "))
     }
 
-    fn push_step(&mut self, text: String, key: &KeyOf, home: ValueHome) -> usize {
+    fn push_step(
+        &mut self,
+        (text, home): (String, ValueHome),
+        key: &KeyOf,
+        needed: &[NodeId],
+    ) -> usize {
         let (table, inputs) = (key.table.name, Vec::new());
         let is_everywhere = key.table.unit == TableUnit::Everywhere;
-        let (writes, shared_at) = (false, None);
-        let step = StepOf { text, home, table, is_everywhere, writes, shared_at, inputs };
-        self.steps.push(step);
+        let needs = self.found_by(&[needed, &self.guards()].concat());
+        self.steps.push(StepOf {
+            text,
+            home,
+            table,
+            is_everywhere,
+            writes: false,
+            shared_at: None,
+            inputs,
+            needs,
+            scope: self.scope(),
+        });
         self.steps.len() - 1
     }
 
@@ -338,7 +370,7 @@ impl Derivation {
                 self.combined(&text, &nodes)
             }
         };
-        let step = self.push_step(text, key, home);
+        let step = self.push_step((text, home), key, &nodes);
         self.steps[step].shared_at = unit.filter(|_| shared);
         (step, home)
     }
@@ -354,7 +386,7 @@ impl Derivation {
             }
             None => self.combined(&text, &nodes),
         };
-        (self.push_step(text, key, home), home)
+        (self.push_step((text, home), key, &nodes), home)
     }
 
     /// A step that writes: its number.
@@ -364,7 +396,7 @@ impl Derivation {
         let keys = key.parts.iter().map(|part| part.node);
         let all: Vec<_> = keys.chain(inputs.iter().copied()).collect();
         self.demand(&text, home, &all);
-        let step = self.push_step(text, key, home);
+        let step = self.push_step((text, home), key, &all);
         self.steps[step].writes = true;
         self.steps[step].inputs = inputs.to_vec();
         step

@@ -157,6 +157,8 @@ pub(super) struct PlanNode {
     pub shared: Vec<usize>,
     /// Whether what is shared for it is of other units for each element of a list.
     pub is_shared_apart: bool,
+    /// The steps that find what it follows from.
+    pub found_by: Vec<usize>,
 }
 
 /// Which participants have a value.

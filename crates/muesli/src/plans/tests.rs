@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::running::{PlanSwitch, run, survey};
 use super::{
     PlanBuilder, PlanExplanation, PlanTable, PlanValue, PlannedProcedure, PlannedProcedureError,
-    ProcedurePlan, RowRange,
+    ProcedurePlan, RowRange, traced,
 };
 use crate::procedures::DryRun;
 use crate::{Key, arg, column};
@@ -185,11 +185,8 @@ fn conditions_and_lists_are_what_their_bodies_need() {
 fn what_cannot_be_in_one_round_is_said() {
     let of = |errors: &[PlannedProcedureError]| errors.first().cloned().expect("an error");
     let two = of(ProcedurePlan::of::<TwoRounds>().errors());
-    assert!(
-        matches!(&two, PlannedProcedureError::TwoRounds { column, .. }
-            if column == "stock#0[].value"),
-        "{two}"
-    );
+    let PlannedProcedureError::TwoRounds { column, .. } = &two else { panic!("{two}") };
+    assert_eq!(column, "stock#0[].value");
     let scope = of(ProcedurePlan::of::<OutOfScope>().errors());
     assert!(matches!(scope, PlannedProcedureError::Scope { .. }), "{scope}");
     let both = of(ProcedurePlan::of::<ReadAndWritten>().errors());
@@ -356,6 +353,38 @@ fn a_survey_says_where_fragments_are_and_what_they_may_touch() {
     let writes = [(0, (1, 1)), (0, (2, 3)), (1, (1, 9))];
     let key = |(space, key): (u16, (u32, u32))| Touched::Key(SpaceId(space), key.encoded());
     assert_eq!(found.touched.writes, writes.map(key));
+}
+
+#[test]
+fn rows_that_plans_touch_are_traced_with_those_that_each_needed() {
+    let mut dry_run = DryRun::new(&SPACES);
+    for item in 1_u32..4 {
+        dry_run.put(dry_run.space("label"), (item,).encoded(), stored(&"label"));
+    }
+    let order = Entered { shop: 1, number: 9, lines: vec![wanted(1, 1), wanted(2, 3)] };
+    let (done, runs) = traced(|| dry_run.run_plan::<Order>(&order));
+    assert_eq!((done, runs.len()), (Ok(2), 1));
+    let row = |table: &'static str, key: SmallBytes, needs: &[usize]| {
+        (table, key, table != "label", needs.to_vec())
+    };
+    let found = runs[0].rows.iter();
+    let found: Vec<_> =
+        found.map(|it| (it.table, it.key.clone(), it.writes, it.needs.clone())).collect();
+    let expected = [
+        row("label", (1_u32,).encoded(), &[]),
+        row("stock", (1_u32, 1_u32).encoded(), &[]),
+        row("label", (3_u32,).encoded(), &[]),
+        row("stock", (2_u32, 3_u32).encoded(), &[]),
+        row("line", (1_u32, 9_u32).encoded(), &[0, 2]),
+    ];
+    assert_eq!(found, expected);
+    // What a run touched that was refused is noted, too.
+    let (_, runs) = traced(|| {
+        let [mut even, _] = two_participants();
+        run_at::<Alone>(&mut even, &(2, 4), Broken::default())
+    });
+    assert_eq!(runs[0].rows.iter().map(|row| row.needs.len()).collect::<Vec<_>>(), [0]);
+    assert_eq!(traced(|| ()).1, []);
 }
 
 proptest! {

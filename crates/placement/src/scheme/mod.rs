@@ -48,13 +48,17 @@ impl Scheme {
         }
     }
 
-    /// As people read it: each table's rule by the names of a trace.
+    /// As people read it: each table's rule by the names of a trace, with the place of a column
+    /// where others of the table are of the same domain.
     pub fn described(&self, trace: &AccessTrace) -> BTreeMap<String, String> {
         let placed_by = |(number, table): (usize, &crate::trace::TracedTable)| {
             let text = match self.tables[number] {
                 TablePlacement::Everywhere => "everywhere".to_owned(),
                 TablePlacement::Column(column) => {
-                    trace.domains[usize::from(table.columns[column])].clone()
+                    let domain = table.columns[column];
+                    let alike = table.columns.iter().filter(|it| **it == domain).count();
+                    let name = &trace.domains[usize::from(domain)];
+                    if alike > 1 { format!("{name}, column {}", column + 1) } else { name.clone() }
                 }
             };
             (table.name.clone(), text)

@@ -92,7 +92,7 @@ fn candidates(
         *written += u64::from(access.writes);
     }
     let of_table = |(table, (all, written)): (&crate::trace::TracedTable, &(u64, u64))| {
-        let columns = (0..table.columns.len()).map(TablePlacement::Column);
+        let columns = (0..usize::from(table.named)).map(TablePlacement::Column);
         let seldom = *written as f64 <= terms.written_most * *all as f64;
         columns.chain(seldom.then_some(TablePlacement::Everywhere)).collect()
     };
@@ -104,7 +104,8 @@ fn starts(trace: &AccessTrace, candidates: &[Vec<TablePlacement>]) -> Vec<Scheme
     let by = |domain: u16| {
         let placed_by =
             |(table, placements): (&crate::trace::TracedTable, &Vec<TablePlacement>)| {
-                let column = table.columns.iter().position(|it| *it == domain);
+                let mut named = table.columns.iter().take(table.named.into());
+                let column = named.position(|it| *it == domain);
                 column
                     .map_or(*placements.last().expect("a column at least"), TablePlacement::Column)
             };

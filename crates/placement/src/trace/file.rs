@@ -30,8 +30,8 @@ pub enum TraceError {
     Bytes(#[from] WireError),
     /// A table's key cannot be so.
     #[error(
-        "table `{0}` of the trace has no key columns, more than {COLUMNS_MAX}, or one of a domain \
-         that is not named"
+        "table `{0}` of the trace has no key columns, more than {COLUMNS_MAX}, one of a domain \
+         that is not named, or accesses that name none of them or more"
     )]
     Table(String),
     /// A transaction names what there is not.
@@ -42,7 +42,7 @@ pub enum TraceError {
     Transaction(usize),
 }
 
-wire_struct!(TracedTable { name: String, columns: Vec<u16>, row_bytes: u32 });
+wire_struct!(TracedTable { name: String, columns: Vec<u16>, named: u16, row_bytes: u32 });
 wire_struct!(TracedAccess { table: u16, writes: bool, key: Vec<u64>, needs: Vec<u16> });
 wire_struct!(TracedTransaction { procedure: u16, accesses: Vec<TracedAccess> });
 
@@ -84,7 +84,9 @@ impl AccessTrace {
     fn check(&self) -> Result<(), TraceError> {
         for table in &self.tables {
             let known = |domain: &u16| usize::from(*domain) < self.domains.len();
-            let fits = (1..=COLUMNS_MAX).contains(&table.columns.len());
+            let count = table.columns.len();
+            let fits = (1..=COLUMNS_MAX).contains(&count)
+                && (1..=count).contains(&usize::from(table.named));
             if !fits || !table.columns.iter().all(known) {
                 return Err(TraceError::Table(table.name.clone()));
             }
@@ -124,6 +126,7 @@ mod tests {
             tables: vec![TracedTable {
                 name: "stock".to_owned(),
                 columns: vec![0, 1],
+                named: 2,
                 row_bytes: 300,
             }],
             procedures: vec!["order".to_owned()],
@@ -157,6 +160,8 @@ mod tests {
         let table = |result| matches!(result, Err(TraceError::Table(_)));
         assert!(table(wrong(|it| it.tables[0].columns = vec![2, 1])));
         assert!(table(wrong(|it| it.tables[0].columns.clear())));
+        assert!(table(wrong(|it| it.tables[0].named = 0)));
+        assert!(table(wrong(|it| it.tables[0].named = 3)));
         let transaction = |result| result == Err(TraceError::Transaction(0));
         assert!(transaction(wrong(|it| it.transactions[0].procedure = 1)));
         assert!(transaction(wrong(|it| it.transactions[0].accesses[1].table = 1)));

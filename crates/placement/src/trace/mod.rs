@@ -12,6 +12,9 @@ pub struct TracedTable {
     /// The columns of its key, in their order, each by the number of its domain: equal values of
     /// one domain are one thing, whatever table they are found in.
     pub columns: Vec<u16>,
+    /// So many leading columns are named by all that touches it: scans name fewer than others. By
+    /// another column it cannot be placed, as nobody knew then where a scan is.
+    pub named: u16,
     /// How many bytes a row has, about.
     pub row_bytes: u32,
 }

@@ -95,7 +95,18 @@ const MAY_USE: [(&str, &[&str]); 19] = [
     ("resp", &["muesli"]),
     (
         "workloads",
-        &["core", "log", "protocols", "group", "registry", "sim", "check", "cluster", "muesli"],
+        &[
+            "core",
+            "log",
+            "protocols",
+            "group",
+            "registry",
+            "placement",
+            "sim",
+            "check",
+            "cluster",
+            "muesli",
+        ],
     ),
     (
         "cli",
@@ -105,6 +116,7 @@ const MAY_USE: [(&str, &[&str]); 19] = [
             "protocols",
             "group",
             "registry",
+            "placement",
             "sim",
             "check",
             "cluster",

@@ -1,6 +1,10 @@
 //! Reading many rows after a run, to check them.
 
-use muesli::{Db, Error, SmallBytes, Space, Tx};
+use muesli::procedures::Bytes;
+use muesli::procedures::builtin::{Ranged, Scan};
+use muesli::{Db, Error, Key, Place, SmallBytes, Space, Tx, TypedSpace};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// So many rows are read in one transaction.
 const CHUNK: usize = 500;
@@ -21,4 +25,34 @@ pub(crate) async fn read_many(
         values.extend(strict.transact_here(read).await?);
     }
     Ok(values)
+}
+
+/// So many rows are read by one procedure.
+const PAGE: usize = 1_000;
+
+/// All rows that are at a place and whose keys begin like this, by procedures.
+///
+/// # Errors
+/// What the database says.
+pub(crate) async fn rows_at<K: Key, V: Serialize + DeserializeOwned>(
+    db: &Db,
+    space: TypedSpace<K, V>,
+    at: &Place,
+    prefix: &SmallBytes,
+) -> Result<Vec<(K, V)>, Error> {
+    let (mut rows, mut from) = (Vec::new(), prefix.clone());
+    loop {
+        let (lo, hi) = (Bytes(from), prefix.prefix_end().map(Bytes));
+        let ranged = Ranged { space: space.raw(), lo, hi, reverse: false, limit: PAGE as u64 };
+        let page = db.execute::<Scan>(at.clone(), &ranged).await?;
+        for (key, value) in &page {
+            let decoded = postcard::from_bytes(value.0.as_slice());
+            let value = decoded.map_err(|error| Error::Codec(error.to_string()))?;
+            rows.push((K::decoded(key.0.as_slice())?, value));
+        }
+        match page.last() {
+            Some((last, _)) if page.len() == PAGE => from = last.0.successor(),
+            _ => return Ok(rows),
+        }
+    }
 }

@@ -22,6 +22,7 @@ mod accounts;
 mod checks;
 mod conditions;
 mod data;
+pub(crate) mod plans;
 pub mod procedures;
 mod profiles;
 mod survey;
@@ -40,7 +41,7 @@ use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
 use data::{draws, first, ids, layout, load, rows, scale, tables};
-use profiles::{delivery, ledger, mix, new_order, payment, stock_level, terminal};
+use profiles::{delivery, ledger, mix, new_order, order_status, payment, stock_level, terminal};
 pub use terminal::Terminal;
 
 /// What TPC-C takes, on either API.

@@ -13,9 +13,6 @@ use super::scale::Scale;
 use super::tables::{Accounts, Tables};
 use super::terminal::there;
 
-/// So many rows are read at once.
-pub(super) const PAGE: usize = 1_000;
-
 /// Rows of a table, by their keys.
 pub(super) type Rows<K, V> = Vec<(K, V)>;
 

@@ -22,6 +22,9 @@ const CASES: &[(&str, &str)] = &[
     ("tpcc-procedures", "keys=100 warehouses=4 districts=3 remote-items=20 remote-payments=40"),
     ("tpcc-procedures", "keys=20 payment=40 delivery=20 new-order=40 rollbacks=20 home=any"),
     ("tpcc-procedures", "keys=20 warehouses=3 districts=2 columns=rows home=any"),
+    ("tpcc-procedures", "keys=20 warehouses=3 districts=2 remote-items=20 procedures=plans"),
+    ("retwis", "users=12 follows=3 community=6 refused=5 ties=30"),
+    ("epinions", "users=12 items=6 communities=2 mixing=20"),
 ];
 
 const PROTOCOLS: [&str; 3] = ["granola", "granola-locking", "sinfonia"];

@@ -10,7 +10,8 @@ mod turcu;
 use super::figure::Figure;
 
 /// Names that stand for several figures: those that begin with it.
-pub const GROUPS: &[&str] = &["hierarchy-wins", "nesting-auto", "checkpoints", "turcu-10.5"];
+pub const GROUPS: &[&str] =
+    &["hierarchy-wins", "nesting-auto", "checkpoints", "turcu-8.1", "turcu-10.5"];
 
 /// The names of the figures that this stands for, if it stands for several.
 pub fn group(name: &str) -> Vec<&'static str> {

@@ -3,8 +3,10 @@
 mod evaluation;
 mod run;
 mod survey;
+mod tracing;
 
 #[cfg(test)]
 pub(super) use run::PlanSwitch;
 pub(super) use run::run;
 pub(super) use survey::{FindSpace, PlanSurvey, survey};
+pub use tracing::{TracedRow, TracedRun, traced};

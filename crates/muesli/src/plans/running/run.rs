@@ -12,6 +12,7 @@ use muesli_core::sabotage::Broken;
 use muesli_core::{Scan, SmallBytes, SpaceId, Stop, Store};
 
 use super::evaluation::{Evaluation, FoundValues, ValueSlot};
+use super::tracing::StepTracer;
 use crate::plans::nodes::{
     Erased, Given, KeyOf, NodeId, RangeOf, Statement, TakeApart, ValueOrigin,
 };
@@ -35,8 +36,13 @@ pub(in crate::plans) fn run(
     broken: Broken<PlanSwitch>,
 ) -> Result<Option<SmallBytes>, Stop> {
     let values = Evaluation::new(plan, arguments);
-    let mut run = PlanRun { store, values, spaces: Vec::new(), broken };
-    run.all(&plan.statements)?;
+    let tracer = StepTracer::begin();
+    let mut run = PlanRun { store, values, spaces: Vec::new(), broken, tracer };
+    let ended = run.all(&plan.statements);
+    if let Some(tracer) = run.tracer.take() {
+        tracer.end(&plan.derived.procedure);
+    }
+    ended?;
     match run.values.get(plan.answer) {
         ValueSlot::Known(answer) => (plan.encode_answer)(answer).map(Some),
         ValueSlot::Elsewhere | ValueSlot::Untold(_) | ValueSlot::Unset => Ok(None),
@@ -49,6 +55,8 @@ struct PlanRun<'a> {
     /// Those that were looked for.
     spaces: Vec<(&'static str, SpaceId)>,
     broken: Broken<PlanSwitch>,
+    /// Where steps are noted, if somebody traces them.
+    tracer: Option<StepTracer>,
 }
 
 impl<'a> PlanRun<'a> {
@@ -66,11 +74,13 @@ impl<'a> PlanRun<'a> {
                 let Some((space, at)) = self.written(*step, key)? else { return Ok(()) };
                 let found = self.needed(*step, inputs)?;
                 let row = make(self.values.arguments, &found)?;
+                self.note(*step, key, &at);
                 self.store.put(space, at, Some(row))
             }
             Statement::Update { step, key, inputs, change } => {
                 let Some((space, at)) = self.written(*step, key)? else { return Ok(()) };
                 let found = self.needed(*step, inputs)?;
+                self.note(*step, key, &at);
                 let before = self.store.get(space, &at)?;
                 let after = change(self.values.arguments, before.as_ref(), &found)?;
                 if before.is_some() || after.is_some() {
@@ -79,7 +89,10 @@ impl<'a> PlanRun<'a> {
                 Ok(())
             }
             Statement::Delete { step, key } => match self.written(*step, key)? {
-                Some((space, at)) => self.store.put(space, at, None),
+                Some((space, at)) => {
+                    self.note(*step, key, &at);
+                    self.store.put(space, at, None)
+                }
                 None => Ok(()),
             },
             Statement::When { inputs, test, body, gives } => {
@@ -91,6 +104,21 @@ impl<'a> PlanRun<'a> {
             Statement::Refuse { inputs, test, reason, has_holder } => {
                 self.refuse(inputs, |values, found| test(values, found), reason, *has_holder)
             }
+        }
+    }
+
+    /// Notes that a step touches a key.
+    fn note(&mut self, step: usize, key: &KeyOf, at: &SmallBytes) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.note(&self.values.plan.derived, step, key.table, &[at]);
+        }
+    }
+
+    /// Notes that a value is read of these keys, all at once.
+    fn note_read(&mut self, node: NodeId, key: &KeyOf, at: &[&SmallBytes]) {
+        let derived = &self.values.plan.derived;
+        if let (Some(tracer), Some(step)) = (&mut self.tracer, derived.nodes[node].step) {
+            tracer.note(derived, step, key.table, at);
         }
     }
 
@@ -149,6 +177,7 @@ impl<'a> PlanRun<'a> {
             ValueOrigin::Read { key, decode, shared: true } => {
                 let (at, is_known) = self.values.key(&key.parts);
                 let space = self.space(key.table.name)?;
+                self.note_read(node, key, &[&at]);
                 match is_known.then(|| self.store.shared(space, &at)).transpose()?.flatten() {
                     Some(found) => ValueSlot::Known(decode(found.as_ref())?),
                     None => ValueSlot::Untold(node),
@@ -156,13 +185,18 @@ impl<'a> PlanRun<'a> {
             }
             ValueOrigin::Read { key, decode, shared: false } => match self.found_here(node, key)? {
                 Some((space, at)) => {
+                    self.note_read(node, key, &[&at]);
                     ValueSlot::Known(decode(self.store.get(space, &at)?.as_ref())?)
                 }
                 None if self.broken.keeps(PlanSwitch::ElsewhereIsNotAbsent) => ValueSlot::Elsewhere,
                 None => ValueSlot::Known(decode(None)?),
             },
             ValueOrigin::Scan { range, decode } => match self.scan(node, range)? {
-                Some(rows) => ValueSlot::Known(decode(&rows)?),
+                Some(rows) => {
+                    let keys: Vec<&SmallBytes> = rows.iter().map(|(key, _)| key).collect();
+                    self.note_read(node, &range.key, &keys);
+                    ValueSlot::Known(decode(&rows)?)
+                }
                 None => ValueSlot::Elsewhere,
             },
             _ => return Ok(()),

@@ -12,7 +12,7 @@ use crate::tpcc::ids::{
     StockId,
 };
 use crate::tpcc::layout::Layout;
-use crate::tpcc::rows::Order;
+use crate::tpcc::rows::{Order, StockInfo};
 use crate::tpcc::scale::Scale;
 use crate::tpcc::tables::{Accounts, Sums, Tables};
 
@@ -38,21 +38,41 @@ enum LoadPiece {
 /// What the database says.
 pub(in crate::tpcc) async fn load(db: &Db, scale: &Scale) -> Result<(), Error> {
     let tables = Tables::of(db)?;
-    let loader = &Loader { db, scale, tables, copies: None };
+    let loader = &Loader { db, scale, tables, copies: ConstantRows::None };
     let pieces = stream::iter(pieces(scale).into_iter().map(Ok));
     pieces.try_for_each_concurrent(SIDE_BY_SIDE, |piece| loader.write(piece)).await
 }
 
-/// The same by procedures, and copies at each warehouse of what it needs of the others.
+/// Where what never changes is, that is needed at other warehouses.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tpcc) enum ConstantRows {
+    /// Where the rest of its rows is; rows are written by transactions, else by procedures.
+    None,
+    /// Each warehouse has a copy.
+    OfEach(Layout),
+    /// Everywhere; this is the half of stock that never changes.
+    Everywhere(TypedSpace<StockId, StockInfo>),
+}
+
+impl ConstantRows {
+    fn of_each(self) -> Option<Layout> {
+        match self {
+            ConstantRows::OfEach(layout) => Some(layout),
+            ConstantRows::None | ConstantRows::Everywhere(_) => None,
+        }
+    }
+}
+
+/// The same by procedures, with what each warehouse needs of the others.
 ///
 /// # Errors
 /// What the database says.
 pub(in crate::tpcc) async fn load_with_copies(
     db: &Db,
     scale: &Scale,
-    layout: Layout,
+    copies: ConstantRows,
 ) -> Result<(), Error> {
-    let loader = &Loader { db, scale, tables: layout.tables, copies: Some(layout) };
+    let loader = &Loader { db, scale, tables: Tables::of(db)?, copies };
     let pieces = stream::iter(pieces(scale).into_iter().map(Ok));
     pieces.try_for_each_concurrent(SIDE_BY_SIDE, |piece| loader.write(piece)).await
 }
@@ -78,8 +98,7 @@ struct Loader<'a> {
     db: &'a Db,
     scale: &'a Scale,
     tables: Tables,
-    /// Where the copies are, if each warehouse has some; then everything is written by procedures.
-    copies: Option<Layout>,
+    copies: ConstantRows,
 }
 
 /// A row as it is stored.
@@ -114,20 +133,27 @@ impl Loader<'_> {
 
     async fn rows(&self, space: Space, rows: impl Iterator<Item = Stored>) -> Result<(), Error> {
         match self.copies {
-            None => write_missing(self.db, space, rows).await,
-            Some(_) => put_missing(self.db, space, rows).await,
+            ConstantRows::None => write_missing(self.db, space, rows).await,
+            ConstantRows::OfEach(_) | ConstantRows::Everywhere(_) => {
+                put_missing(self.db, space, rows).await
+            }
         }
     }
 
     async fn stock(&self, warehouse: u32, from: u32) -> Result<(), Error> {
         let id = |item| StockId { warehouse, item };
-        let Some(layout) = self.copies else {
+        if let ConstantRows::None = self.copies {
             let row = |item| stored(self.tables.stock, &id(item), &first::stock(id(item)));
             return self.rows(self.tables.stock.raw(), self.run(from).map(row)).await;
-        };
-        let stock = layout.stock();
+        }
+        let stock = self.tables.stock.raw().typed();
         let row = |item| stored(stock, &id(item), &first::stock(id(item)).count());
         self.rows(stock.raw(), self.run(from).map(row)).await?;
+        if let ConstantRows::Everywhere(halves) = self.copies {
+            let row = |item| stored(halves, &id(item), &first::stock(id(item)).info());
+            return self.rows(halves.raw(), self.run(from).map(row)).await;
+        }
+        let Some(layout) = self.copies.of_each() else { return Ok(()) };
         for holder in self.scale.all_warehouses() {
             let infos = layout.stock_infos;
             let row = |item| stored(infos, &(holder, id(item)), &first::stock(id(item)).info());
@@ -139,7 +165,7 @@ impl Loader<'_> {
     async fn warehouse(&self, number: u32) -> Result<(), Error> {
         let Loader { tables, scale, .. } = self;
         let (row, ytd) = (first::warehouse(number), scale.first_ytd() * i64::from(scale.districts));
-        if let Some(layout) = self.copies.filter(|layout| layout.rows) {
+        if let Some(layout) = self.copies.of_each().filter(|layout| layout.rows) {
             let row = stored(layout.warehouse_rows(), &number, &(ytd, row));
             return self.rows(tables.warehouses.raw(), [row].into_iter()).await;
         }
@@ -158,7 +184,7 @@ impl Loader<'_> {
     async fn district_row(&self, id: DistrictId) -> Result<(), Error> {
         let Loader { tables, scale, .. } = self;
         let (row, ytd, next) = (first::district(id), scale.first_ytd(), scale.orders + 1);
-        if let Some(layout) = self.copies.filter(|layout| layout.rows) {
+        if let Some(layout) = self.copies.of_each().filter(|layout| layout.rows) {
             let row = stored(layout.district_rows(), &id, &((ytd, next), row));
             return self.rows(tables.districts.raw(), [row].into_iter()).await;
         }
@@ -186,7 +212,7 @@ impl Loader<'_> {
             stored(tables.customer_names, &CustomerName { district, last, first, customer }, &())
         };
         self.rows(tables.customer_names.raw(), customers().map(name)).await?;
-        if let Some(layout) = self.copies {
+        if let Some(layout) = self.copies.of_each() {
             self.name_copies(layout, district).await?;
         }
         let payment = |id| {

@@ -1,6 +1,6 @@
 //! How large the database is, and where its pieces are.
 
-use muesli::{Key, Partitioning};
+use muesli::{Key, Partitioning, UnitMap};
 
 use crate::parameters::{ParameterError, Values};
 use crate::tpcc::ids::DistrictId;
@@ -88,6 +88,15 @@ impl Scale {
         let parts = (repositories as u64).min(self.warehouses.into());
         let first = |part: u64| (part * u64::from(self.warehouses)).div_ceil(parts) as u32 + 1;
         Partitioning::Range((1..parts).map(|part| first(part).encoded()).collect())
+    }
+
+    /// The same as a map of units.
+    pub fn by_units(&self, repositories: usize) -> UnitMap {
+        let parts = (repositories as u64).min(self.warehouses.into());
+        let part_of =
+            |warehouse: u32| (u64::from(warehouse - 1) * parts) / u64::from(self.warehouses);
+        let units = self.all_warehouses().map(|it| (it.encoded(), part_of(it) as u16));
+        UnitMap::of_units(0, units)
     }
 
     /// Deals whole districts to repositories, as evenly as it goes.

@@ -32,20 +32,20 @@ pub(in crate::tpcc) struct Tables {
     pub items: TypedSpace<ItemId, Item>,
 }
 
-const WAREHOUSES: &str = "warehouse";
-const WAREHOUSE_YTD: &str = "warehouse-ytd";
-const DISTRICTS: &str = "district";
-const DISTRICT_YTD: &str = "district-ytd";
-const NEXT_ORDER: &str = "district-next-order";
-const CUSTOMERS: &str = "customer";
-const CUSTOMER_NAMES: &str = "customer-name";
-const HISTORY: &str = "history";
-const ORDERS: &str = "order";
-const CUSTOMER_ORDERS: &str = "customer-order";
-const NEW_ORDERS: &str = "new-order";
-const ORDER_LINES: &str = "order-line";
-const STOCK: &str = "stock";
-const ITEMS: &str = "item";
+pub(in crate::tpcc) const WAREHOUSES: &str = "warehouse";
+pub(in crate::tpcc) const WAREHOUSE_YTD: &str = "warehouse-ytd";
+pub(in crate::tpcc) const DISTRICTS: &str = "district";
+pub(in crate::tpcc) const DISTRICT_YTD: &str = "district-ytd";
+pub(in crate::tpcc) const NEXT_ORDER: &str = "district-next-order";
+pub(in crate::tpcc) const CUSTOMERS: &str = "customer";
+pub(in crate::tpcc) const CUSTOMER_NAMES: &str = "customer-name";
+pub(in crate::tpcc) const HISTORY: &str = "history";
+pub(in crate::tpcc) const ORDERS: &str = "order";
+pub(in crate::tpcc) const CUSTOMER_ORDERS: &str = "customer-order";
+pub(in crate::tpcc) const NEW_ORDERS: &str = "new-order";
+pub(in crate::tpcc) const ORDER_LINES: &str = "order-line";
+pub(in crate::tpcc) const STOCK: &str = "stock";
+pub(in crate::tpcc) const ITEMS: &str = "item";
 
 const ACCOUNTS: &str = "customer-account";
 

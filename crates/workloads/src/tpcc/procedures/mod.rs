@@ -9,6 +9,8 @@
 //! voted on but the time. All others run at one repository. ([`orders`], [`payments`],
 //! [`deliveries`], [`reading`]; [`client`] draws what is asked, as the interactive workload does.)
 //!
+//! With `procedures=plans` the calls are of [plans](super::plans) instead.
+//!
 //! The rows, what is loaded, and all that is checked afterwards are those of
 //! [the workload on the interactive API](super), but that a row of stock is cut in two: what
 //! changes of it, and what does not.
@@ -27,14 +29,18 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use muesli::procedures::with;
 use muesli::{Db, Error, Index, Procedures, SpaceOptions};
 
 use super::layout::{self, Layout};
 use super::ledger::TpccLedger;
+use super::load::ConstantRows;
 use super::mix::Profile;
+use super::tables::Tables;
 use super::terminal::Terminal;
-use super::{Placement, Settings, Tpcc, load, tables};
+use super::{Placement, Settings, Tpcc, load, plans, tables};
 use crate::check::Check;
 use crate::nesting::NestingPlan;
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
@@ -49,7 +55,15 @@ pub const PARAMETERS: &[Parameter] = &{
         ParameterKind::Choice(&["apart", "rows"]),
         "Whether W_YTD, D_YTD and D_NEXT_O_ID lie apart, or in the rows of warehouse and district.",
     );
-    let mut all = [columns; super::PARAMETERS_OF_BOTH.len() + 1];
+    let written = Parameter::new(
+        "procedures",
+        "written",
+        ParameterKind::Choice(&["written", "plans"]),
+        "Whether what procedures declare is written by hand, with copies at each warehouse, or \
+         derived of plans, with tables that are everywhere, which not all protocols keep.",
+    );
+    let mut all = [columns; super::PARAMETERS_OF_BOTH.len() + 2];
+    all[super::PARAMETERS_OF_BOTH.len()] = written;
     let mut at = 0;
     while at < super::PARAMETERS_OF_BOTH.len() {
         all[at] = super::PARAMETERS_OF_BOTH[at];
@@ -60,25 +74,28 @@ pub const PARAMETERS: &[Parameter] = &{
 
 /// The procedures that it calls.
 pub fn procedures() -> Procedures {
+    let planned = plans::procedures().expect("each of TPC-C's plans is of one round");
     let orders = with::<orders::Supply>(with::<orders::NewOrder>(Procedures::default()));
     let payments = with::<payments::PayElsewhere>(with::<payments::PaymentCall>(orders));
     let reading = with::<reading::StockLevel>(with::<reading::OrderStatus>(payments));
-    with::<deliveries::Deliver>(reading)
+    with::<deliveries::Deliver>(reading).and(&planned)
 }
 
 /// TPC-C as procedures, with its parameters.
 #[derive(Debug)]
 pub struct TpccProcedures {
-    tpcc: Tpcc,
+    pub(in crate::tpcc) tpcc: Tpcc,
     /// Whether the hot columns lie in their rows.
     rows: bool,
+    /// Whether procedures are plans.
+    planned: bool,
 }
 
-/// A client: its terminal, and the spaces that it names in calls.
+/// A client: its terminal, and the spaces that it names in calls, where those are no plans.
 #[derive(Debug)]
 pub struct Desk {
     terminal: Terminal,
-    layout: Layout,
+    layout: Option<Layout>,
 }
 
 impl TpccProcedures {
@@ -87,17 +104,22 @@ impl TpccProcedures {
     /// # Errors
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<TpccProcedures, ParameterError> {
+        let (planned, rows) =
+            (values.word("procedures") == "plans", values.word("columns") == "rows");
+        if planned && rows {
+            let text = "plans have the hot columns apart: `columns=rows` is for `written` ones";
+            return Err(ParameterError::Incompatible(text.to_owned()));
+        }
         let settings = Settings {
-            item_copies: true,
+            item_copies: !planned,
             delayed: false,
             placement: Placement::Warehouse,
             balance_apart: false,
             names: 0,
             reads_each: false,
         };
-        let rows = values.word("columns") == "rows";
         let tpcc = Tpcc::with_settings(values, clients, settings, NestingPlan::flat())?;
-        Ok(TpccProcedures { tpcc, rows })
+        Ok(TpccProcedures { tpcc, rows, planned })
     }
 }
 
@@ -105,6 +127,9 @@ impl Workload for TpccProcedures {
     type Memory = Desk;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
+        if self.planned {
+            return plans::layout::spaces(&Arc::new(self.tpcc.scale.by_units(repositories)));
+        }
         let partitioning = self.tpcc.scale.by_ranges(repositories);
         let mut spaces = tables::spaces(&partitioning, &partitioning, true);
         for name in [layout::NAME_COPIES, layout::STOCK_INFOS] {
@@ -121,13 +146,19 @@ impl Workload for TpccProcedures {
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
-        load::load_with_copies(db, &self.tpcc.scale, Layout::of(db, self.rows)?).await
+        let copies = match self.planned {
+            true => ConstantRows::Everywhere(plans::layout::stock_halves(db)?),
+            false => ConstantRows::OfEach(Layout::of(db, self.rows)?),
+        };
+        load::load_with_copies(db, &self.tpcc.scale, copies).await
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<Desk, Error> {
         self.ledger(seat).begin_incarnation();
-        let layout = Layout::of(&seat.db, self.rows)?;
-        let terminal = Terminal::begin(&self.tpcc, seat, layout.tables)?;
+        let of_calls = || Layout::of(&seat.db, self.rows);
+        let layout = (!self.planned).then(of_calls).transpose()?;
+        let tables = Tables::of(&seat.db)?;
+        let terminal = Terminal::begin(&self.tpcc, seat, tables)?;
         Ok(Desk { terminal, layout })
     }
 
@@ -145,7 +176,10 @@ impl Workload for TpccProcedures {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        survey::check(&self.tpcc, db, self.rows).await
+        match self.planned {
+            true => survey::check_planned(&self.tpcc, db).await,
+            false => survey::check(&self.tpcc, db, self.rows).await,
+        }
     }
 }
 

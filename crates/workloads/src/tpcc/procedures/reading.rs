@@ -8,7 +8,7 @@ use super::hot::next_number;
 use super::lookup::{customer_number, missing, needed};
 use crate::tpcc::ids::{CustomerOrder, DistrictId, LineId, StockId};
 use crate::tpcc::layout::Layout;
-use crate::tpcc::rows::Order;
+use crate::tpcc::order_status::StatusAsked;
 use crate::tpcc::stock_level::{ORDERS, StockLevelAsked};
 use crate::tpcc::terminal::Who;
 
@@ -18,24 +18,6 @@ pub(super) struct OrderAsked {
     pub layout: Layout,
     pub district: DistrictId,
     pub who: Who,
-}
-
-/// A line as the terminal shows it: all of it but S_DIST_xx.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ShownLine {
-    pub item: u32,
-    pub supplier: u32,
-    pub delivered: Option<u64>,
-    pub quantity: u8,
-    pub amount: i64,
-}
-
-/// What the terminal shows of a customer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StatusAsked {
-    pub balance: i64,
-    /// The number of its newest order, the order, and its lines.
-    pub newest: Option<(u32, Order, Vec<ShownLine>)>,
 }
 
 /// Tells what has become of a customer's newest order.

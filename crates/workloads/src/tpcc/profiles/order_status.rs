@@ -1,14 +1,41 @@
 //! Order-Status: what has become of a customer's newest order (clause 2.6).
 
 use muesli::{Error, KeyRange, Tx};
+use serde::{Deserialize, Serialize};
 
 use crate::tally::Ended;
 use crate::tpcc::Tpcc;
 use crate::tpcc::ids::{CustomerId, OrderId};
-use crate::tpcc::rows::Order;
+use crate::tpcc::rows::{Order, OrderLine};
 use crate::tpcc::tables::Tables;
 use crate::tpcc::terminal::{Terminal, there};
 use crate::workload::{Seat, ended, transact};
+
+/// A line as the terminal shows it: all of it but S_DIST_xx.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::tpcc) struct ShownLine {
+    pub item: u32,
+    pub supplier: u32,
+    pub delivered: Option<u64>,
+    pub quantity: u8,
+    pub amount: i64,
+}
+
+/// What the terminal shows of a customer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::tpcc) struct StatusAsked {
+    pub balance: i64,
+    /// The number of its newest order, the order, and its lines.
+    pub newest: Option<(u32, Order, Vec<ShownLine>)>,
+}
+
+impl ShownLine {
+    /// What is shown of a line.
+    pub fn of(line: &OrderLine) -> ShownLine {
+        let OrderLine { item, supplier, delivered, quantity, amount, .. } = *line;
+        ShownLine { item, supplier, delivered, quantity, amount }
+    }
+}
 
 impl Tpcc {
     pub(in crate::tpcc) async fn order_status(

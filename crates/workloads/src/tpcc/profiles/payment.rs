@@ -142,7 +142,11 @@ impl Tpcc {
 
 impl PaymentInput {
     /// Its row, with the names of warehouse and district.
-    fn row(&self, customer: CustomerId, [warehouse, district]: [String; 2]) -> Payment {
+    pub(in crate::tpcc) fn row(
+        &self,
+        customer: CustomerId,
+        [warehouse, district]: [String; 2],
+    ) -> Payment {
         let data = format!("{warehouse}    {district}");
         Payment { customer, date: self.date, amount: self.amount, data }
     }

@@ -4,9 +4,9 @@ use anyhow::Context;
 use muesli_commands::{CommandOutcome, CommandPlan, simulated};
 use muesli_core::Nanos;
 
-use super::figure::Setting;
-use super::point::Point;
 use crate::bench::commands::machine;
+use crate::reproduce::figure::Setting;
+use crate::reproduce::point::Point;
 
 /// How long clients run, how many there are, and where chance comes from.
 #[derive(Clone, Copy, Debug)]

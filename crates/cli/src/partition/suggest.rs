@@ -1,0 +1,88 @@
+//! `muesli partition suggest`: by which column each table is placed, and what it is worth.
+
+use std::io::{Write, stdout};
+
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use muesli_placement::suggestion::BothShares;
+use serde_json::json;
+
+use super::source::{SuggestOptions, Suggested, after_help};
+use crate::table;
+
+/// The command's options.
+pub fn command() -> Command {
+    let command = Command::new("suggest")
+        .about("Suggest from a trace by what each table is placed, and which units where")
+        .after_help(after_help());
+    SuggestOptions::augment_args(command)
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// As [`SuggestOptions::suggested`].
+pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    let options = SuggestOptions::from_arg_matches(matches)?;
+    let suggested = options.suggested()?;
+    let text = if options.json { as_json(&suggested)? } else { as_text(&suggested) };
+    let _ = writeln!(stdout(), "{text}"); // A reader that has gone away is no matter.
+    Ok(0)
+}
+
+fn as_json(suggested: &Suggested) -> anyhow::Result<String> {
+    let manual = suggested.manual.as_ref().map(|(scheme, shares)| {
+        json!({ "tables": scheme.described(&suggested.trace), "shares": shares })
+    });
+    Ok(serde_json::to_string_pretty(&json!({
+        "of": suggested.name,
+        "transactions": suggested.trace.transactions.len(),
+        "partitions": suggested.partitions,
+        "suggestion": suggested.suggestion,
+        "manual": manual,
+    }))?)
+}
+
+fn as_text(suggested: &Suggested) -> String {
+    let Suggested { name, trace, partitions, suggestion, manual } = suggested;
+    let (count, cut) = (trace.transactions.len(), trace.cut());
+    let mut text = format!(
+        "{name}: {count} transactions, {} learnt from, {} fresh\n",
+        cut.learn.len(),
+        cut.report.len()
+    );
+    let header = ["table", "suggested", "manual"].map(str::to_owned).to_vec();
+    let mut tables = table::new(header);
+    let by_hand = manual.as_ref().map(|(scheme, _)| scheme.described(trace));
+    for (table, placed) in &suggestion.tables {
+        let manual = by_hand.as_ref().map_or("", |all| all[table].as_str());
+        tables.add_row([table.as_str(), placed.as_str(), manual]);
+    }
+    text += &format!("{tables}\n\n");
+    let header = ["%, fresh (learnt from)", "distributed", "crossing", "load"];
+    let mut shares = table::new(header.map(str::to_owned).to_vec());
+    shares.add_row(row("suggested", &suggestion.suggested));
+    shares.add_row(row("the same by hash", &suggestion.by_hash));
+    if let Some((_, of_manual)) = manual {
+        shares.add_row(row("manual, in turn", of_manual));
+    }
+    let advice = match suggestion.places_units {
+        true => "placing them is worth it",
+        false => "a hash does as well",
+    };
+    text += &format!(
+        "{shares}\n\n{} units in {partitions} partitions, first by {}; {advice}; {} schemes tried",
+        suggestion.units, suggestion.first_by, suggestion.tried
+    );
+    text
+}
+
+fn row(name: &str, shares: &BothShares) -> [String; 4] {
+    let BothShares { in_sample, fresh } = shares;
+    let both = |fresh: f64, in_sample: f64| format!("{fresh:.1} ({in_sample:.1})");
+    [
+        name.to_owned(),
+        both(fresh.distributed, in_sample.distributed),
+        both(fresh.crossing, in_sample.crossing),
+        format!("{:.2} ({:.2})", fresh.load, in_sample.load),
+    ]
+}

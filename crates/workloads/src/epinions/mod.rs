@@ -1,0 +1,254 @@
+//! EPinions: users review items and trust each other; nine profiles, of which four overwrite one
+//! thing each, and no placement makes all of them local.
+//!
+//! Reviews are kept by item and by user, so that either end finds them; users and items belong to
+//! communities, in which most reviews and trust are, by hashes of their numbers. Procedures are
+//! [plans].
+//!
+//! Source: BenchBase's epinions; ids are drawn in a community, and not over all.
+
+mod checks;
+mod first;
+mod ledger;
+pub(crate) mod plans;
+pub(crate) mod tables;
+
+use futures_util::stream::{self, TryStreamExt};
+use muesli::plans::{PlannedProcedure, PlannedProcedureError, with};
+use muesli::{Db, Error, Procedures, SpaceOptions};
+
+use self::plans::{
+    CHANGED, ItemAverage, ItemReviews, LoadItem, LoadPerson, LoadedReviews, NameUser, NewRating,
+    NewText, OfOne, OfTrusted, RateReview, RateTrust, ReadTrust, TitleItem, TrustedAverage,
+    TrustedReviews, UserReviews,
+};
+use crate::check::Check;
+use crate::distribution::fnv_hash;
+use crate::loading::insist;
+use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
+use crate::per_client::PerClient;
+use crate::tally::Ended;
+use crate::workload::{Seat, Workload, call_plan, ended};
+use ledger::{EpinionsLedger, EpinionsUpdate};
+
+/// What EPinions takes.
+pub const PARAMETERS: &[Parameter] = &[
+    Parameter::new("users", "2000", ParameterKind::Count(4, 1_000_000), "Users."),
+    Parameter::new("items", "1000", ParameterKind::Count(2, 1_000_000), "Items."),
+    Parameter::new(
+        "communities",
+        "40",
+        ParameterKind::Count(1, 100_000),
+        "Communities that users and items belong to.",
+    ),
+    Parameter::new(
+        "mixing",
+        "5",
+        ParameterKind::Percent,
+        "Share of reviews, trust and questions that are drawn among all, and not in a community.",
+    ),
+    Parameter::new(
+        "reads",
+        "50",
+        ParameterKind::Percent,
+        "Share of the five profiles that read, in equal parts; of the others trust has two fifths.",
+    ),
+];
+
+/// EPinions with its parameters.
+#[derive(Debug)]
+pub struct Epinions {
+    users: u64,
+    items: u64,
+    communities: u64,
+    mixing: f64,
+    reads: f64,
+    ledgers: PerClient<EpinionsLedger>,
+}
+
+/// So many users and items are loaded at a time.
+const SIDE_BY_SIDE: usize = 8;
+/// So often a question is asked of trust that changes meanwhile.
+const ROUNDS: u32 = 20;
+
+/// The plans.
+///
+/// # Errors
+/// One of them cannot be in one round.
+pub fn procedures() -> Result<Procedures, PlannedProcedureError> {
+    let all = with::<LoadItem>(with::<LoadPerson>(Procedures::default())?)?;
+    let all = with::<ItemAverage>(with::<UserReviews>(with::<ItemReviews>(all)?)?)?;
+    let all = with::<TrustedReviews>(with::<TrustedAverage>(with::<ReadTrust>(all)?)?)?;
+    let all = with::<RateReview>(with::<TitleItem>(with::<NameUser>(all)?)?)?;
+    with::<RateTrust>(all)
+}
+
+impl Epinions {
+    /// EPinions with these parameters, for so many clients.
+    ///
+    /// # Errors
+    /// None so far; other workloads have some.
+    pub fn new(values: &Values, clients: u32) -> Result<Epinions, ParameterError> {
+        Ok(Epinions {
+            users: values.count("users"),
+            items: values.count("items"),
+            communities: values.count("communities"),
+            mixing: values.number("mixing"),
+            reads: values.number("reads"),
+            ledgers: PerClient::new(clients, |_| EpinionsLedger::default()),
+        })
+    }
+
+    fn community(&self, number: u64) -> u64 {
+        fnv_hash(number) % self.communities
+    }
+}
+
+impl Workload for Epinions {
+    type Memory = ();
+
+    fn spaces(&self, _: usize) -> Vec<(&'static str, SpaceOptions)> {
+        tables::spaces()
+    }
+
+    fn is_one_round(&self) -> bool {
+        true
+    }
+
+    async fn load(&self, db: &Db) -> Result<(), Error> {
+        let (users, items) = self.first();
+        load_all::<LoadPerson>(db, users).await?;
+        load_all::<LoadItem>(db, items).await
+    }
+
+    fn begin(&self, seat: &mut Seat) -> Result<(), Error> {
+        self.ledgers.of(seat.client).begin_incarnation();
+        Ok(())
+    }
+
+    async fn transact(&self, seat: &mut Seat, (): &mut ()) -> (Ended, u32) {
+        let item = seat.chance.between(1, self.items);
+        let near = self.community(!item);
+        let user = self.draw(self.users, |user| user, near, &mut seat.chance);
+        match seat.chance.percent(self.reads) {
+            true => self.look(seat, item, user).await,
+            false => self.overwrite(seat, item, user).await,
+        }
+    }
+
+    async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        checks::check(self, db).await
+    }
+}
+
+async fn load_all<P>(db: &Db, all: Vec<LoadedReviews>) -> Result<(), Error>
+where
+    P: PlannedProcedure<Arguments = LoadedReviews, Answer = ()>,
+{
+    let load = async |one: LoadedReviews| {
+        insist(async || call_plan::<P>(db, &mut false, &one).await.0).await
+    };
+    let (load, all) = (&load, stream::iter(all.into_iter().map(Ok)));
+    all.try_for_each_concurrent(SIDE_BY_SIDE, load).await
+}
+
+impl Epinions {
+    /// Profiles 1 to 5.
+    async fn look(&self, seat: &mut Seat, item: u64, user: u64) -> (Ended, u32) {
+        let (db, several) = (seat.db.read_only(), &mut seat.several);
+        match seat.chance.below(5) {
+            0 => {
+                let (shown, attempts) =
+                    call_plan::<ItemReviews>(&db, several, &OfOne { of: item }).await;
+                self.judge(seat, shown.as_ref().is_ok_and(|it| it.0.len() != 128), item);
+                (ended(shown), attempts)
+            }
+            1 => {
+                let (shown, attempts) =
+                    call_plan::<UserReviews>(&db, several, &OfOne { of: user }).await;
+                self.judge(seat, shown.as_ref().is_ok_and(|it| it.0.len() != 24), user);
+                (ended(shown), attempts)
+            }
+            2 => {
+                let of = OfOne { of: item };
+                let (average, attempts) = call_plan::<ItemAverage>(&db, several, &of).await;
+                self.judge(seat, average.as_ref().is_ok_and(|it| it.0 == 0), item);
+                (ended(average), attempts)
+            }
+            3 => self.of_trusted::<TrustedAverage>(seat, &db, item, user).await,
+            _ => self.of_trusted::<TrustedReviews>(seat, &db, item, user).await,
+        }
+    }
+
+    /// Complains of an answer that no moment can have given.
+    fn judge(&self, seat: &Seat, is_wrong: bool, of: u64) {
+        if is_wrong {
+            self.ledgers.of(seat.client).wrong_answers.add(|| format!("an answer about {of}"));
+        }
+    }
+
+    /// Reads whom a user trusts, and asks about an item; again, where that has changed by then.
+    async fn of_trusted<P: PlannedProcedure<Arguments = OfTrusted>>(
+        &self,
+        seat: &mut Seat,
+        db: &Db,
+        item: u64,
+        user: u64,
+    ) -> (Ended, u32) {
+        let mut all_attempts = 0;
+        for _ in 0..ROUNDS {
+            let of = OfOne { of: user };
+            let (trust, attempts) = call_plan::<ReadTrust>(db, &mut seat.several, &of).await;
+            all_attempts += attempts;
+            let trust = match trust {
+                Ok(trust) => trust,
+                Err(error) => return (ended::<()>(Err(error)), all_attempts),
+            };
+            let asked = OfTrusted { item, user, trust };
+            let (answer, attempts) = call_plan::<P>(db, &mut seat.several, &asked).await;
+            all_attempts += attempts;
+            if !matches!(&answer, Err(Error::Refused(why)) if why == CHANGED) {
+                return (ended(answer), all_attempts);
+            }
+        }
+        (Ended::RolledBack, all_attempts)
+    }
+
+    /// Profiles 6 to 9, of which the last one has two fifths.
+    async fn overwrite(&self, seat: &mut Seat, item: u64, user: u64) -> (Ended, u32) {
+        let (kind, time) = (seat.chance.below(5), seat.chance.below(1 << 20));
+        let (db, client) = (seat.db.clone(), seat.client);
+        let set_out = |update| self.ledgers.of(client).set_out(update);
+        let several = &mut seat.several;
+        let (found, attempts) = match kind {
+            0 => {
+                set_out(EpinionsUpdate::Name);
+                let new = NewText { of: user, text: Epinions::name(user, time) };
+                let (done, attempts) = call_plan::<NameUser>(&db, several, &new).await;
+                (done.map(|()| true), attempts)
+            }
+            1 => {
+                set_out(EpinionsUpdate::Title);
+                let new = NewText { of: item, text: Epinions::title(item, time) };
+                let (done, attempts) = call_plan::<TitleItem>(&db, several, &new).await;
+                (done.map(|()| true), attempts)
+            }
+            2 => {
+                set_out(EpinionsUpdate::Review);
+                let rating = (time % 1_000) as u16;
+                call_plan::<RateReview>(&db, several, &NewRating { by: user, of: item, rating })
+                    .await
+            }
+            _ => {
+                set_out(EpinionsUpdate::Trust);
+                let near = self.community(user);
+                let of = self.draw(self.users, |user| user, near, &mut seat.chance);
+                let rating = (time % 2) as u16;
+                call_plan::<RateTrust>(&db, several, &NewRating { by: user, of, rating }).await
+            }
+        };
+        let (is_found, ended) = (found.as_ref().is_ok_and(|found| *found), ended(found));
+        self.ledgers.of(client).settle(&ended, is_found);
+        (ended, attempts)
+    }
+}

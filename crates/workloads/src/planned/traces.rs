@@ -1,0 +1,264 @@
+//! Traces of workloads whose procedures are plans, to find placements by: a simulated run on one
+//! node, of which each row that a plan touches is noted, with the rows that it needed.
+
+use std::sync::Arc;
+
+use muesli::plans::{TableUnit, TracedRow, TracedRun, traced};
+use muesli_core::{UnitPart, Units};
+use muesli_placement::scheme::{PlacedUnit, RowPlaces};
+use muesli_placement::trace::{TracedAccess, TracedTable, TracedTransaction};
+use muesli_placement::{AccessTrace, Scheme, TablePlacement};
+use thiserror::Error;
+
+use crate::available::{self, UnknownWorkload};
+use crate::embedded::Length;
+use crate::epinions;
+use crate::parameters::ParameterError;
+use crate::retwis;
+use crate::simulated::{self, Simulated, SimulationError};
+use crate::tally::Tallies;
+use crate::tpcc::plans::layout as tpcc;
+
+/// A table: by what plans have its rows placed, what the values of its key's columns are, and how
+/// many of these are named by all that touches it.
+pub type DescribedTable = (&'static str, TableUnit, &'static [&'static str], u16);
+
+/// A workload whose procedures are plans.
+#[derive(Debug)]
+pub struct PlannedWorkload {
+    /// Its name.
+    pub name: &'static str,
+    /// With which parameters it is one, and one client stands for all.
+    pub parameters: &'static [&'static str],
+    /// Its tables.
+    pub tables: &'static [DescribedTable],
+    /// Whether the scheme that is usual for it has everything everywhere; else it is that of its
+    /// plans.
+    pub usually_everywhere: bool,
+    /// Procedures that are no transactions of its mix, and are not traced: those that load it, and
+    /// rounds that read for another one.
+    pub apart: &'static [&'static str],
+}
+
+/// All of them.
+pub static PLANNED: &[PlannedWorkload] = &[
+    PlannedWorkload {
+        name: "tpcc-procedures",
+        parameters: &["procedures=plans", "home=any"],
+        tables: tpcc::COLUMNS,
+        usually_everywhere: false,
+        apart: &[],
+    },
+    PlannedWorkload {
+        name: "epinions",
+        parameters: &[],
+        tables: epinions::tables::COLUMNS,
+        usually_everywhere: true,
+        apart: &["epinions-load-user", "epinions-load-item", "epinions-trust"],
+    },
+    PlannedWorkload {
+        name: "retwis",
+        parameters: &[],
+        tables: retwis::tables::COLUMNS,
+        usually_everywhere: false,
+        apart: &["retwis-load", "retwis-followers"],
+    },
+];
+
+/// Why there is no trace.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// There is no such workload.
+    #[error(transparent)]
+    Unknown(#[from] UnknownWorkload),
+    /// Its procedures are no plans.
+    #[error("the procedures of `{0}` are no plans; those of these are: {names}", names = names())]
+    NoPlans(String),
+    /// Its parameters are wrong.
+    #[error(transparent)]
+    Parameters(#[from] ParameterError),
+    /// It cannot be run.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// A check of it does not hold.
+    #[error("the run that was traced is wrong: {0}")]
+    Wrong(String),
+}
+
+fn names() -> String {
+    PLANNED.iter().map(|it| it.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The workload called so, if its procedures are plans.
+///
+/// # Errors
+/// There is no such workload, or they are not.
+pub fn planned(name: &str) -> Result<&'static PlannedWorkload, RecordError> {
+    available::find(name)?;
+    let found = PLANNED.iter().find(|planned| planned.name == name);
+    found.ok_or_else(|| RecordError::NoPlans(name.to_owned()))
+}
+
+/// What a trace is recorded of.
+#[derive(Clone, Debug)]
+pub struct TraceRequest {
+    /// Parameters of the workload (`name=value`).
+    pub parameters: Vec<String>,
+    /// So many transactions.
+    pub transactions: u64,
+    /// Where chance comes from.
+    pub seed: u64,
+}
+
+impl PlannedWorkload {
+    /// Records what so many of its transactions touch.
+    ///
+    /// # Errors
+    /// It cannot be run, or a check of it does not hold.
+    pub fn record(&self, recording: &TraceRequest) -> Result<AccessTrace, RecordError> {
+        let own = self.parameters.iter().map(|text| (*text).to_owned());
+        let name = |text: &String| text.split('=').next().map(str::to_owned);
+        let given: Vec<_> = recording.parameters.iter().map(name).collect();
+        let own = own.filter(|text| !given.contains(&name(text)));
+        let parameters: Vec<String> = own.chain(recording.parameters.iter().cloned()).collect();
+        let workload = available::find(self.name)?.build(&parameters, 1)?;
+        let length = Length::Transactions(recording.transactions);
+        let plan = Simulated::calm("granola", 1, recording.seed, length);
+        let tallies = Arc::new(Tallies::new(1));
+        let (outcome, runs) = traced(|| simulated::run(&workload, &plan, &tallies));
+        if let Some(wrong) = outcome?.checks.into_iter().find(|check| !check.ok) {
+            return Err(RecordError::Wrong(format!("{}: {}", wrong.name, wrong.details)));
+        }
+        Ok(self.trace(&runs))
+    }
+
+    /// The trace of these runs.
+    fn trace(&self, runs: &[TracedRun]) -> AccessTrace {
+        let mut trace = AccessTrace::default();
+        for (name, _, columns, named) in self.tables {
+            let columns = columns.iter().map(|column| numbered(&mut trace.domains, column));
+            let columns = columns.collect();
+            let (name, named) = ((*name).to_owned(), *named);
+            trace.tables.push(TracedTable { name, columns, named, row_bytes: 0 });
+        }
+        for run in runs.iter().filter(|run| !self.apart.contains(&run.procedure.as_str())) {
+            let procedure = numbered(&mut trace.procedures, &run.procedure);
+            let accesses = run.rows.iter().map(|row| self.access(row)).collect();
+            trace.transactions.push(TracedTransaction { procedure, accesses });
+        }
+        trace
+    }
+
+    fn access(&self, row: &TracedRow) -> TracedAccess {
+        let table = self.tables.iter().position(|(name, ..)| *name == row.table);
+        TracedAccess {
+            table: table.expect("all tables of a workload's plans are listed") as u16,
+            writes: row.writes,
+            key: columns(row.parts, row.key.as_slice()),
+            needs: row.needs.iter().map(|need| *need as u16).collect(),
+        }
+    }
+
+    /// The scheme that is usual for it.
+    pub fn manual(&self) -> Scheme {
+        let placed = |unit: &TableUnit| match unit {
+            _ if self.usually_everywhere => TablePlacement::Everywhere,
+            TableUnit::Everywhere => TablePlacement::Everywhere,
+            // By all of the key, which is one column here.
+            TableUnit::Key | TableUnit::Unit { .. } => TablePlacement::Column(0),
+        };
+        Scheme { tables: self.tables.iter().map(|(_, unit, ..)| placed(unit)).collect() }
+    }
+}
+
+/// Units in turn: the way to deal those that are numbered.
+#[derive(Clone, Copy, Debug)]
+pub struct RoundRobin(pub u32);
+
+impl RowPlaces for RoundRobin {
+    fn partition(&self, unit: PlacedUnit) -> u32 {
+        (unit.value % u64::from(self.0)) as u32
+    }
+
+    fn partitions(&self) -> u32 {
+        self.0
+    }
+}
+
+/// The number of a name, which is new perhaps.
+fn numbered(names: &mut Vec<String>, name: &str) -> u16 {
+    let known = names.iter().position(|known| known == name);
+    let number = known.unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    });
+    number as u16
+}
+
+/// The columns of a key: numbers as they are, others as hashes.
+fn columns(parts: &[UnitPart], key: &[u8]) -> Vec<u64> {
+    let mut from = 0;
+    let column = |last: usize| {
+        let to = Units::new("", &parts[..=last]).unit_of(key).len();
+        let bytes = &key[std::mem::replace(&mut from, to)..to];
+        match bytes.len() {
+            0..=8 => bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)),
+            _ => hash(bytes),
+        }
+    };
+    (0..parts.len()).map(column).collect()
+}
+
+/// FNV-1a.
+fn hash(bytes: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use muesli::Key;
+    use muesli_placement::scheme::{SearchTerms, search, shares};
+
+    use super::*;
+
+    #[test]
+    fn keys_are_taken_apart_into_their_columns() {
+        let parts = [UnitPart::Fixed(4), UnitPart::Fixed(1), UnitPart::Text, UnitPart::Fixed(4)];
+        let key = (7_u32, 9_u8, "BARBARBAR".to_owned(), 300_u32).encoded();
+        let found = columns(&parts, key.as_slice());
+        assert_eq!((found[0], found[1], found[3]), (7, 9, 300));
+        let other = (7_u32, 9_u8, "BARBAROUGHT".to_owned(), 300_u32).encoded();
+        assert_ne!(columns(&parts, other.as_slice())[2], found[2]);
+    }
+
+    /// Traces of this many transactions.
+    const TRANSACTIONS: u64 = 260;
+
+    fn record(seed: u64, warehouses: u32) -> AccessTrace {
+        let parameters = vec!["keys=30".to_owned(), format!("warehouses={warehouses}")];
+        let recording = TraceRequest { parameters, transactions: TRANSACTIONS, seed };
+        planned("tpcc-procedures").unwrap().record(&recording).unwrap()
+    }
+
+    #[test]
+    fn the_manual_scheme_of_tpcc_is_found_whatever_the_seed() {
+        let manual = planned("tpcc-procedures").unwrap().manual();
+        for seed in 0..20 {
+            let trace = record(seed, 3);
+            assert_eq!(trace.transactions.len() as u64, TRANSACTIONS);
+            let (learnt, fresh) = trace.transactions.split_at(150);
+            let (found, _) = search(&trace, learnt, SearchTerms::default());
+            assert_eq!(found.described(&trace), manual.described(&trace), "seed {seed}");
+            let shares = shares(&trace, fresh, &found, &RoundRobin(3));
+            assert_eq!(shares.crossing, 0.0, "seed {seed}: {shares:?}");
+        }
+    }
+
+    #[test]
+    fn workloads_without_plans_name_those_that_have_some() {
+        let error = planned("bank").unwrap_err().to_string();
+        assert!(error.contains("`bank`") && error.contains("tpcc-procedures"), "{error}");
+        assert!(planned("tpcx").unwrap_err().to_string().contains("bank"));
+    }
+}
