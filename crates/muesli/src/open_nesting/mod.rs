@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use muesli::open_nesting::{LockMode, OpenNesting};
-//! use muesli::structures::{Map, SkipList};
+//! use muesli::structures::{KeyedMap, SkipList};
 //! use muesli::{Db, Error, Index, Options, SpaceOptions};
 //!
 //! # fn main() -> Result<(), Error> {

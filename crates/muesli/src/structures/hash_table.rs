@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::rows::{StructureRows, StructureShape, hash};
-use super::{Inspected, Map, handle};
+use super::{Inspected, KeyedMap, handle};
 use crate::data::key::Key;
 use crate::data::space::Space;
 use crate::error::Error;
@@ -93,7 +93,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> HashTable<K, V> {
     }
 }
 
-impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for HashTable<K, V> {
+impl<K: Key, V: Serialize + DeserializeOwned + Clone> KeyedMap<K, V> for HashTable<K, V> {
     async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
         let FoundEntry { mut bucket, place, .. } = self.find(tx, key.encoded().as_slice()).await?;
         Ok(place.ok().map(|place| bucket.swap_remove(place).1))

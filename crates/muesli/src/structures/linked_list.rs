@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Inspected, Map, OrderedMap, SkipList};
+use super::{Inspected, KeyedMap, OrderedMap, SkipList};
 use crate::data::key::Key;
 use crate::data::space::Space;
 use crate::error::Error;
@@ -32,7 +32,7 @@ impl<K, V> LinkedList<K, V> {
     }
 }
 
-impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for LinkedList<K, V> {
+impl<K: Key, V: Serialize + DeserializeOwned + Clone> KeyedMap<K, V> for LinkedList<K, V> {
     async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
         self.0.get(tx, key).await
     }

@@ -17,12 +17,12 @@
 //! | [`WorkList`] | a queue's, head, a row per item in work | as a queue; waits for others' |
 //!
 //! Nodes lie under their own keys, and links are keys: no ids are given out, a link tells on
-//! which side of a key it leads without being followed, and [`Map::get`] is one read whatever the
-//! structure. What is changed, and what was read on the way, decides which operations conflict:
+//! which side of a key it leads without being followed, and [`KeyedMap::get`] is one read whatever
+//! the structure. What is changed, and what was read on the way, decides which operations conflict:
 //! an insert into a list conflicts with every search that passed its place.
 //!
 //! ```
-//! use muesli::structures::{Counter, Map, OrderedMap, SkipList};
+//! use muesli::structures::{Counter, KeyedMap, OrderedMap, SkipList};
 //! use muesli::{Db, Error, Options, SpaceOptions};
 //!
 //! # fn main() -> Result<(), Error> {
@@ -69,7 +69,7 @@ use crate::transaction::tx::Tx;
 /// All of these: what [`Tx`] says, and [`Error::Codec`] where rows are not what the structure has
 /// written: another one of the same name, or a snapshot that a weak protocol tore apart.
 #[expect(async_fn_in_trait, reason = "the futures stay with their transaction")]
-pub trait Map<K, V> {
+pub trait KeyedMap<K, V> {
     /// The value of a key; one read.
     async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error>;
 
@@ -100,9 +100,9 @@ pub trait Map<K, V> {
 /// What structures in order of keys can do.
 ///
 /// # Errors
-/// As with [`Map`].
+/// As with [`KeyedMap`].
 #[expect(async_fn_in_trait, reason = "the futures stay with their transaction")]
-pub trait OrderedMap<K, V>: Map<K, V> {
+pub trait OrderedMap<K, V>: KeyedMap<K, V> {
     /// The first key that is not before this one, with its value. Reads what lies on the way.
     async fn at_or_after(&self, tx: &Tx, key: &K) -> Result<Option<(K, V)>, Error>;
 }

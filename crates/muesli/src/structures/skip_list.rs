@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Link, StructureRows, StructureShape, hash};
-use super::{Inspected, Map, OrderedMap, handle};
+use super::{Inspected, KeyedMap, OrderedMap, handle};
 use crate::data::key::Key;
 use crate::data::space::Space;
 use crate::error::Error;
@@ -131,7 +131,7 @@ impl<K: Key, V: Serialize + DeserializeOwned + Clone> SkipList<K, V> {
     }
 }
 
-impl<K: Key, V: Serialize + DeserializeOwned + Clone> Map<K, V> for SkipList<K, V> {
+impl<K: Key, V: Serialize + DeserializeOwned + Clone> KeyedMap<K, V> for SkipList<K, V> {
     async fn get(&self, tx: &Tx, key: &K) -> Result<Option<V>, Error> {
         let node: Option<SkipNode<V>> = self.rows.read(tx, key.encoded().as_slice()).await?;
         Ok(node.map(|node| node.value))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use muesli::structures::{
-    Counter, HashTable, Inspected, LinkedList, Map, OrderedMap, SearchTree, SkipList,
+    Counter, HashTable, Inspected, KeyedMap, LinkedList, OrderedMap, SearchTree, SkipList,
 };
 use muesli::{Db, Error, Options, Space, SpaceOptions, Tx};
 use proptest::prelude::*;

@@ -1,6 +1,8 @@
 //! The structures of the library behind one face.
 
-use muesli::structures::{HashTable, Inspected, LinkedList, Map, OrderedMap, SearchTree, SkipList};
+use muesli::structures::{
+    HashTable, Inspected, KeyedMap, LinkedList, OrderedMap, SearchTree, SkipList,
+};
 use muesli::{Error, Space, Tx};
 
 use super::object_list::ObjectList;

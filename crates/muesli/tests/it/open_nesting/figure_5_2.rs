@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use muesli::structures::{Map, SearchTree};
+use muesli::structures::{KeyedMap, SearchTree};
 
 use super::*;
 
