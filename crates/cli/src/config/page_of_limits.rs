@@ -152,12 +152,12 @@ const DECLARED: &[(&str, &str, &str)] = &[
     ),
     ("muesli/src/embedded/mod.rs", "if options.masters > 1024", "that decide (Sinfonia) | 1,024 |"),
     (
-        "muesli/src/embedded/ring.rs",
+        "muesli/src/embedded/links/ring.rs",
         "MESSAGES_MAX: usize = 1024;",
         "| 1,024 under way to each, and 4,096 that wait",
     ),
     (
-        "muesli/src/embedded/tick.rs",
+        "muesli/src/embedded/exchange.rs",
         "BACKLOG_MAX: usize = 4096;",
         "| 1,024 under way to each, and 4,096 that wait",
     ),
