@@ -20,7 +20,7 @@ use super::table::{KeyColumn, KeyColumns, PlanTable};
 
 /// Writes a plan down, step by step: a procedure with arguments of type `A`.
 ///
-/// Each step is one of keys that are made of [values](Value), and what it does with rows is a
+/// Each step is one of keys that are made of [values](PlanValue), and what it does with rows is a
 /// function, which sees the arguments and the values that it is given, and nothing else.
 pub struct PlanBuilder<A> {
     pub(super) derived: Derivation,

@@ -62,8 +62,9 @@
 //! ```
 //!
 //! # Where things are
-//! A [`Table`] says by what its rows are placed: by the *unit* that the first columns of their keys
-//! name, a warehouse or a user, as all tables of the unit's domain are; each by its whole key; or
+//! A [`PlanTable`] says by what its rows are placed: by the *unit* that the first columns of their
+//! keys name, a warehouse or a user, as all tables of the unit's domain are; each by its whole
+//! key; or
 //! *everywhere*, which is for what is seldom written: every repository has all of it, so whoever
 //! needs it has it.
 //!

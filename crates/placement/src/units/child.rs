@@ -3,7 +3,7 @@
 //! While it runs it has handlers of its own for signals of the whole process, and it draws from the
 //! process's one source of chance. So a graph goes to a child by its standard input, and labels
 //! come back by its standard output, within a time. The child is this program with a hidden
-//! command, which calls [`serve`].
+//! command, which calls `serve`.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
