@@ -86,6 +86,18 @@ impl<'a> CommandCall<'a> {
         }
     }
 
+    /// The number behind the key of a command that takes no more than these: how many it is about.
+    pub fn optional_count(&self) -> Result<Option<usize>, CommandStop> {
+        match self.len() {
+            2 => Ok(None),
+            3 => match usize::try_from(self.integer(2)?) {
+                Ok(count) => Ok(Some(count)),
+                Err(_) => CommandStop::refused("ERR value is out of range, must be positive"),
+            },
+            _ => CommandStop::refused(texts::SYNTAX),
+        }
+    }
+
     pub fn double(&self, at: usize) -> Result<f64, CommandStop> {
         match numbers::double(self.arg(at)) {
             Some(number) => Ok(number),

@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use futures_util::stream::{self, TryStreamExt};
 use muesli::open_nesting::{NestingCounts, OpenNesting, OpenTx};
 use muesli::plans::{self, PlanExplanation, PlannedProcedure};
 use muesli::{Call, Class, Db, Error, Results, SpaceOptions, Tx};
@@ -297,6 +298,21 @@ pub async fn call_plan<P: PlannedProcedure>(
             (done.and_then(|done| plans::answer::<P>(&done)), attempts)
         }
     }
+}
+
+/// Calls a plan once for each of these arguments, several at a time.
+///
+/// # Errors
+/// What the database says, unless trying again can help.
+pub async fn load_by_plan<P: PlannedProcedure<Answer = ()>>(
+    db: &Db,
+    all: Vec<P::Arguments>,
+) -> Result<(), Error> {
+    let load = async |one: P::Arguments| {
+        loading::insist(async || call_plan::<P>(db, &mut false, &one).await.0).await
+    };
+    let (load, all) = (&load, stream::iter(all.into_iter().map(Ok)));
+    all.try_for_each_concurrent(loading::SIDE_BY_SIDE, load).await
 }
 
 /// The body, which counts how often it is run.

@@ -1,9 +1,9 @@
 //! What iterations (`SCAN` and its kin) and random choices have in common.
 
-use crate::call::{CommandCall, integer_or};
+use crate::call::{Answer, CommandCall, integer_or};
 use crate::commands::pattern::matches;
 use crate::keyspace::header::ValueKind;
-use crate::keyspace::members::Member;
+use crate::keyspace::members::{CHOSEN_AMONG, Member};
 use crate::keyspace::stop::{CommandStop, texts};
 use crate::protocol::reply::RespReply;
 
@@ -65,11 +65,49 @@ impl<'a> Iteration<'a> {
     }
 }
 
+/// `SRANDMEMBER` and its kin: members of a key by chance, as many as the word behind it says, and
+/// with repetitions where that is negative. Only behind a number there may be the word `further`,
+/// and `several` answers for both.
+pub(crate) async fn random_members(
+    call: &CommandCall<'_>,
+    kind: ValueKind,
+    further: Option<&str>,
+    several: impl FnOnce(Vec<Member>, bool) -> RespReply,
+) -> Answer {
+    let asks_further = match (call.len(), further) {
+        (4, Some(word)) if call.is(3, word) => true,
+        (2 | 3, _) => false,
+        _ => return CommandStop::refused(texts::SYNTAX),
+    };
+    let count = if call.len() > 2 { Some(call.integer(2)?) } else { None };
+    if asks_further && count.is_some_and(|it| it.unsigned_abs() > i64::MAX as u64 / 2) {
+        return CommandStop::refused("ERR value is out of range");
+    }
+    let id = call.scope.rows(call.db, call.arg(1), kind).await?;
+    let Some(count) = count else {
+        let Some(id) = id else { return Ok(RespReply::Null) };
+        let found = call.scope.random_members(id, 1).await?;
+        return Ok(found.into_iter().next().map_or(RespReply::Null, |it| RespReply::Bulk(it.0)));
+    };
+    if count < -REPEATED_MAX {
+        return CommandStop::refused("ERR value is out of range");
+    }
+    let found = match id {
+        None => Vec::new(),
+        Some(id) if count >= 0 => call.scope.random_members(id, count as usize).await?,
+        Some(id) => {
+            let among = call.scope.random_members(id, CHOSEN_AMONG).await?;
+            repeated(call, &among, count.unsigned_abs() as usize)?
+        }
+    };
+    Ok(several(found, asks_further))
+}
+
 /// So many of these members by chance, of which one may come several times.
 ///
 /// # Errors
 /// That would be a reply of too many bytes.
-pub(crate) fn repeated(
+fn repeated(
     call: &CommandCall<'_>,
     among: &[Member],
     count: usize,
@@ -85,13 +123,4 @@ pub(crate) fn repeated(
         chosen.push(member.clone());
     }
     Ok(chosen)
-}
-
-/// How many members are asked for, and whether one may come twice: then the number is negative.
-pub(crate) fn random_count(count: i64) -> Result<(usize, bool), CommandStop> {
-    match count {
-        0.. => Ok((count as usize, false)),
-        _ if count < -REPEATED_MAX => CommandStop::refused("ERR value is out of range"),
-        _ => Ok((count.unsigned_abs() as usize, true)),
-    }
 }

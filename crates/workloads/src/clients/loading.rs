@@ -16,6 +16,9 @@ const BATCH: usize = 500;
 /// No more keys are written in a transaction that writes so many bytes of values.
 pub const BATCH_BYTES: usize = 1 << 20;
 
+/// So many transactions that load are under way at a time.
+pub const SIDE_BY_SIDE: usize = 8;
+
 /// The space with the mark.
 pub const SPACE: &str = "loaded";
 

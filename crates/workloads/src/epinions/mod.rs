@@ -13,22 +13,20 @@ mod ledger;
 pub(crate) mod plans;
 pub(crate) mod tables;
 
-use futures_util::stream::{self, TryStreamExt};
 use muesli::plans::{PlannedProcedure, PlannedProcedureError, with};
 use muesli::{Db, Error, Procedures, SpaceOptions};
 
 use self::plans::{
-    CHANGED, ItemAverage, ItemReviews, LoadItem, LoadPerson, LoadedReviews, NameUser, NewRating,
-    NewText, OfOne, OfTrusted, RateReview, RateTrust, ReadTrust, TitleItem, TrustedAverage,
-    TrustedReviews, UserReviews,
+    CHANGED, ItemAverage, ItemReviews, LoadItem, LoadPerson, NameUser, NewRating, NewText, OfOne,
+    OfTrusted, RateReview, RateTrust, ReadTrust, TitleItem, TrustedAverage, TrustedReviews,
+    UserReviews,
 };
 use crate::check::Check;
 use crate::distribution::fnv_hash;
-use crate::loading::insist;
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Seat, Workload, call_plan, ended};
+use crate::workload::{Seat, Workload, call_plan, ended, load_by_plan};
 use ledger::{EpinionsLedger, EpinionsUpdate};
 
 /// What EPinions takes.
@@ -66,8 +64,6 @@ pub struct Epinions {
     ledgers: PerClient<EpinionsLedger>,
 }
 
-/// So many users and items are loaded at a time.
-const SIDE_BY_SIDE: usize = 8;
 /// So often a question is asked of trust that changes meanwhile.
 const ROUNDS: u32 = 20;
 
@@ -117,8 +113,8 @@ impl Workload for Epinions {
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
         let (users, items) = self.first();
-        load_all::<LoadPerson>(db, users).await?;
-        load_all::<LoadItem>(db, items).await
+        load_by_plan::<LoadPerson>(db, users).await?;
+        load_by_plan::<LoadItem>(db, items).await
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<(), Error> {
@@ -139,17 +135,6 @@ impl Workload for Epinions {
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
         checks::check(self, db).await
     }
-}
-
-async fn load_all<P>(db: &Db, all: Vec<LoadedReviews>) -> Result<(), Error>
-where
-    P: PlannedProcedure<Arguments = LoadedReviews, Answer = ()>,
-{
-    let load = async |one: LoadedReviews| {
-        insist(async || call_plan::<P>(db, &mut false, &one).await.0).await
-    };
-    let (load, all) = (&load, stream::iter(all.into_iter().map(Ok)));
-    all.try_for_each_concurrent(SIDE_BY_SIDE, load).await
 }
 
 impl Epinions {

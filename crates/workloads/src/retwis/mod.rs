@@ -15,7 +15,6 @@ mod ledger;
 pub(crate) mod plans;
 pub(crate) mod tables;
 
-use futures_util::stream::{self, TryStreamExt};
 use muesli::plans::{PlannedProcedureError, with};
 use muesli::{Db, Error, Procedures, SpaceOptions};
 
@@ -26,11 +25,10 @@ use self::plans::{
 use crate::chance::Chance;
 use crate::check::Check;
 use crate::distribution::{Zipfian, fnv_hash};
-use crate::loading::insist;
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Seat, Workload, call_plan, ended};
+use crate::workload::{Seat, Workload, call_plan, ended, load_by_plan};
 use ledger::{RetwisLedger, RetwisUpdate};
 
 /// What ReTwis takes.
@@ -96,8 +94,6 @@ pub struct Retwis {
     ledgers: PerClient<RetwisLedger>,
 }
 
-/// So many users are loaded at a time.
-const SIDE_BY_SIDE: usize = 8;
 /// So often a tweet is tried whose author's followers change meanwhile.
 const ROUNDS: u32 = 20;
 /// A user that there is not.
@@ -296,12 +292,7 @@ impl Workload for Retwis {
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
-        let load = async |user: LoadedUser| {
-            insist(async || call_plan::<LoadUser>(db, &mut false, &user).await.0).await
-        };
-        let load = &load;
-        let users = stream::iter(self.first_ties().into_iter().map(Ok));
-        users.try_for_each_concurrent(SIDE_BY_SIDE, load).await
+        load_by_plan::<LoadUser>(db, self.first_ties()).await
     }
 
     fn begin(&self, seat: &mut Seat) -> Result<(), Error> {

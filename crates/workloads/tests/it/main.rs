@@ -6,6 +6,7 @@ mod among_faults;
 mod available;
 mod batches;
 mod behind;
+mod blocking;
 mod calls;
 mod carried_on;
 mod certified;

@@ -1,10 +1,10 @@
 //! Whole hashes.
 
 use crate::call::{Answer, CommandCall};
-use crate::commands::iterating::{Iteration, random_count, repeated};
+use crate::commands::iterating::{Iteration, random_members};
 use crate::keyspace::header::ValueKind;
-use crate::keyspace::members::{CHOSEN_AMONG, Member};
-use crate::keyspace::stop::{CommandStop, texts};
+use crate::keyspace::members::Member;
+use crate::keyspace::stop::CommandStop;
 use crate::protocol::reply::RespReply;
 
 async fn all(call: &CommandCall<'_>) -> Result<Vec<Member>, CommandStop> {
@@ -49,44 +49,16 @@ pub(super) async fn hscan(call: &CommandCall<'_>) -> Answer {
 }
 
 pub(super) async fn hrandfield(call: &CommandCall<'_>) -> Answer {
-    let with_values = match call.len() {
-        4 if call.is(3, "WITHVALUES") => true,
-        2 | 3 => false,
-        _ => return CommandStop::refused(texts::SYNTAX),
-    };
-    let count = if call.len() > 2 { Some(call.integer(2)?) } else { None };
-    if count.is_some_and(|it| it.unsigned_abs() > i64::MAX as u64 / 2 && with_values) {
-        return CommandStop::refused("ERR value is out of range");
-    }
-    let id = call.scope.rows(call.db, call.arg(1), ValueKind::Hash).await?;
-    let (count, repeats) = match count {
-        None => {
-            let Some(id) = id else { return Ok(RespReply::Null) };
-            let found = call.scope.random_members(id, 1).await?;
-            return Ok(found
-                .into_iter()
-                .next()
-                .map_or(RespReply::Null, |it| RespReply::Bulk(it.0)));
-        }
-        Some(count) => random_count(count)?,
-    };
-    let Some(id) = id else { return Ok(RespReply::Array(Vec::new())) };
-    let mut chosen = Vec::new();
-    let found = match repeats {
-        false => call.scope.random_members(id, count).await?,
-        true => {
-            let among = call.scope.random_members(id, CHOSEN_AMONG).await?;
-            repeated(call, &among, count)?
-        }
-    };
-    for (field, value) in found {
-        match (with_values, call.is_resp3()) {
-            (false, _) => chosen.push(RespReply::Bulk(field)),
-            (true, true) => {
-                chosen.push(RespReply::Array(vec![RespReply::Bulk(field), RespReply::Bulk(value)]));
+    let several = |found: Vec<Member>, with_values| {
+        let replies = found.into_iter().flat_map(|(field, value)| {
+            let (field, value) = (RespReply::Bulk(field), RespReply::Bulk(value));
+            match (with_values, call.is_resp3()) {
+                (false, _) => vec![field],
+                (true, true) => vec![RespReply::Array(vec![field, value])],
+                (true, false) => vec![field, value],
             }
-            (true, false) => chosen.extend([RespReply::Bulk(field), RespReply::Bulk(value)]),
-        }
-    }
-    Ok(RespReply::Array(chosen))
+        });
+        RespReply::Array(replies.collect())
+    };
+    random_members(call, ValueKind::Hash, Some("WITHVALUES"), several).await
 }

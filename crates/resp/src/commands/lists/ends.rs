@@ -50,10 +50,7 @@ async fn pop(call: &CommandCall<'_>, end: ListEnd, name: &str) -> Answer {
     if call.len() > 3 {
         return CommandStop::refused(wrong_number(name));
     }
-    let count = if call.len() == 3 { Some(call.integer(2)?) } else { None };
-    if count.is_some_and(|it| it < 0) {
-        return CommandStop::refused("ERR value is out of range, must be positive");
-    }
+    let count = call.optional_count()?;
     let mut entry = call.scope.entry(call.db, call.arg(1)).await?;
     let Some(list) = call.scope.entry_list(&entry).await? else {
         return Ok(if count.is_some() { RespReply::NullArray } else { RespReply::Null });
@@ -61,7 +58,8 @@ async fn pop(call: &CommandCall<'_>, end: ListEnd, name: &str) -> Answer {
     if count == Some(0) {
         return Ok(RespReply::Array(Vec::new()));
     }
-    let (list, taken) = call.scope.pop(&mut entry, list, end, count.unwrap_or(1)).await?;
+    let (list, taken) =
+        call.scope.pop(&mut entry, list, end, count.map_or(1, |it| it as i64)).await?;
     call.scope.shrunk(&mut entry, list).await?;
     let mut taken = taken.into_iter().map(RespReply::Bulk);
     match count {

@@ -3,11 +3,10 @@
 use muesli::SmallBytes;
 
 use crate::call::{Answer, CommandCall};
-use crate::commands::iterating::{Iteration, random_count, repeated};
+use crate::commands::iterating::{Iteration, random_members};
 use crate::keyspace::header::ValueKind;
-use crate::keyspace::members::CHOSEN_AMONG;
+use crate::keyspace::members::Member;
 use crate::keyspace::rows::ContentPart;
-use crate::keyspace::stop::{CommandStop, texts};
 use crate::protocol::reply::RespReply;
 
 pub(super) async fn sadd(call: &CommandCall<'_>) -> Answer {
@@ -106,19 +105,12 @@ pub(super) async fn sscan(call: &CommandCall<'_>) -> Answer {
 }
 
 pub(super) async fn spop(call: &CommandCall<'_>) -> Answer {
-    let count = match call.len() {
-        2 => None,
-        3 => Some(call.integer(2)?),
-        _ => return CommandStop::refused(texts::SYNTAX),
-    };
-    if count.is_some_and(|it| it < 0) {
-        return CommandStop::refused("ERR value is out of range, must be positive");
-    }
+    let count = call.optional_count()?;
     let mut entry = call.scope.entry(call.db, call.arg(1)).await?;
     let Some(id) = entry.rows(ValueKind::Set)? else {
         return Ok(if count.is_some() { RespReply::Set(Vec::new()) } else { RespReply::Null });
     };
-    let most = count.map_or(1, |it| it as usize);
+    let most = count.unwrap_or(1);
     if most as i64 >= call.scope.members_count(id).await? && count.is_some() {
         let all = call.scope.members(id).await?;
         call.scope.remove(&mut entry).await?;
@@ -140,24 +132,8 @@ pub(super) async fn spop(call: &CommandCall<'_>) -> Answer {
 }
 
 pub(super) async fn srandmember(call: &CommandCall<'_>) -> Answer {
-    let count = match call.len() {
-        2 => None,
-        3 => Some(call.integer(2)?),
-        _ => return CommandStop::refused(texts::SYNTAX),
+    let several = |found: Vec<Member>, _| {
+        RespReply::Array(found.into_iter().map(|it| RespReply::Bulk(it.0)).collect())
     };
-    let id = call.scope.rows(call.db, call.arg(1), ValueKind::Set).await?;
-    let Some(count) = count else {
-        let Some(id) = id else { return Ok(RespReply::Null) };
-        let found = call.scope.random_members(id, 1).await?;
-        return Ok(found.into_iter().next().map_or(RespReply::Null, |it| RespReply::Bulk(it.0)));
-    };
-    let (count, repeats) = random_count(count)?;
-    let Some(id) = id else { return Ok(RespReply::Array(Vec::new())) };
-    if !repeats {
-        let found = call.scope.random_members(id, count).await?;
-        return Ok(RespReply::Array(found.into_iter().map(|it| RespReply::Bulk(it.0)).collect()));
-    }
-    let among = call.scope.random_members(id, CHOSEN_AMONG).await?;
-    let chosen = repeated(call, &among, count)?;
-    Ok(RespReply::Array(chosen.into_iter().map(|it| RespReply::Bulk(it.0)).collect()))
+    random_members(call, ValueKind::Set, None, several).await
 }

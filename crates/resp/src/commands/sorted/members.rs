@@ -1,11 +1,10 @@
 //! Members with their scores, as replies; and random ones.
 
 use crate::call::{Answer, CommandCall};
-use crate::commands::iterating::{Iteration, random_count, repeated};
+use crate::commands::iterating::{Iteration, random_members};
 use crate::keyspace::header::ValueKind;
-use crate::keyspace::members::CHOSEN_AMONG;
+use crate::keyspace::members::Member;
 use crate::keyspace::sorted::{Scored, score_in};
-use crate::keyspace::stop::{CommandStop, texts};
 use crate::protocol::numbers::double_text;
 use crate::protocol::reply::RespReply;
 
@@ -56,30 +55,9 @@ pub(super) async fn zscan(call: &CommandCall<'_>) -> Answer {
 }
 
 pub(super) async fn zrandmember(call: &CommandCall<'_>) -> Answer {
-    let with_scores = match call.len() {
-        4 if call.is(3, "WITHSCORES") => true,
-        2 | 3 => false,
-        _ => return CommandStop::refused(texts::SYNTAX),
+    let several = |found: Vec<Member>, with_scores| {
+        let scored = found.into_iter().map(|(member, score)| (member, score_in(&score)));
+        scored_replies(call, scored.collect(), with_scores)
     };
-    let count = if call.len() > 2 { Some(call.integer(2)?) } else { None };
-    if with_scores && count.is_some_and(|it| it.unsigned_abs() > i64::MAX as u64 / 2) {
-        return CommandStop::refused("ERR value is out of range");
-    }
-    let id = call.scope.rows(call.db, call.arg(1), ValueKind::Sorted).await?;
-    let Some(count) = count else {
-        let Some(id) = id else { return Ok(RespReply::Null) };
-        let found = call.scope.random_members(id, 1).await?;
-        return Ok(found.into_iter().next().map_or(RespReply::Null, |it| RespReply::Bulk(it.0)));
-    };
-    let (count, repeats) = random_count(count)?;
-    let Some(id) = id else { return Ok(RespReply::Array(Vec::new())) };
-    let found = match repeats {
-        false => call.scope.random_members(id, count).await?,
-        true => {
-            let among = call.scope.random_members(id, CHOSEN_AMONG).await?;
-            repeated(call, &among, count)?
-        }
-    };
-    let scored = found.into_iter().map(|(member, score)| (member, score_in(&score)));
-    Ok(scored_replies(call, scored.collect(), with_scores))
+    random_members(call, ValueKind::Sorted, Some("WITHSCORES"), several).await
 }

@@ -33,15 +33,8 @@ pub(super) async fn zpopmax(call: &CommandCall<'_>) -> Answer {
 }
 
 async fn pop(call: &CommandCall<'_>, last: bool) -> Answer {
-    let count = match call.len() {
-        2 => None,
-        3 => Some(call.integer(2)?),
-        _ => return CommandStop::refused(texts::SYNTAX),
-    };
-    if count.is_some_and(|it| it < 0) {
-        return CommandStop::refused("ERR value is out of range, must be positive");
-    }
-    let taken = take(call, 1, last, count.map_or(1, |it| it as usize)).await?;
+    let count = call.optional_count()?;
+    let taken = take(call, 1, last, count.unwrap_or(1)).await?;
     if count.is_some() || taken.is_empty() {
         return Ok(scored_replies(call, taken, true));
     }

@@ -5,7 +5,7 @@ use muesli::{Db, Error, Key, SmallBytes, Space, TypedSpace};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::loading::{put_missing, write_missing};
+use crate::loading::{SIDE_BY_SIDE, put_missing, write_missing};
 use crate::tpcc::first;
 use crate::tpcc::ids::{
     CustomerId, CustomerName, CustomerOrder, DistrictId, ItemId, LineId, OrderId, PaymentId,
@@ -16,8 +16,6 @@ use crate::tpcc::rows::{Order, StockInfo};
 use crate::tpcc::scale::Scale;
 use crate::tpcc::tables::{Accounts, Sums, Tables};
 
-/// So many pieces are written at a time.
-const SIDE_BY_SIDE: usize = 8;
 /// Items, or rows of stock, of a piece.
 const ITEMS_A_PIECE: u32 = 2_000;
 
