@@ -7,14 +7,15 @@ use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use muesli_core::{Class, Fragment, Gave, Invoked, Outcome, Place, TxnId, client};
+use muesli_core::{Call, Class, Fragment, Gave, Invoked, Outcome, Place, TxnId, client};
 
 use crate::bodies::handed::{HandedBody, HandedEnd};
 use crate::database::handle::Db;
-use crate::dispatch::access::{Admission, EnteredState, LoopAccess};
+use crate::dispatch::access::{Admission, EnteredState, HandingCaller, LoopAccess};
 use crate::dispatch::in_place::run_in_place;
 use crate::error::Error;
-use crate::plans::PlannedProcedure;
+use crate::plans::{self, PlannedProcedure};
+use crate::procedures::encoding;
 use crate::procedures::stored::StoredProcedure;
 use crate::session::token::SessionToken;
 use crate::transaction::explicit::Transaction;
@@ -24,6 +25,11 @@ use crate::transaction::tx::Tx;
 pub use crate::dispatch::block_on::block_on;
 
 /// A database handle whose calls block.
+///
+/// A database in this process runs a body on the thread that calls, with that thread's stack; or,
+/// where others are at work, on one of theirs. A body that awaits something else than its
+/// transaction is run again from its beginning where that was not there at once, as after a
+/// conflict: what it does outside of its transaction is to be such that it may be done again.
 ///
 /// Not for bodies of transactions and other tasks on a loop, of whichever database: there each call
 /// answers [`Error::BlocksLoop`], and does nothing. What such a body needs it awaits.
@@ -92,7 +98,9 @@ impl Blocking {
     /// # Errors
     /// As there.
     pub fn invoke(&self, class: Class, fragments: Vec<Fragment>) -> Result<Invoked, Error> {
-        self.run(self.db.invoke(class, fragments))
+        let call = Call { class, fragments };
+        let home = self.db.loop_of(&call);
+        self.run(home, self.db.invoke(call.class, call.fragments))
     }
 
     /// See [`Db::run_plan`].
@@ -103,7 +111,8 @@ impl Blocking {
         &self,
         arguments: &P::Arguments,
     ) -> Result<P::Answer, Error> {
-        self.run(self.db.run_plan::<P>(arguments))
+        let fragments = self.db.plan_fragments::<P>(arguments)?;
+        plans::answer::<P>(&self.invoke(Class::Auto, fragments)?)
     }
 
     /// See [`Db::execute`].
@@ -115,7 +124,8 @@ impl Blocking {
         place: Place,
         arguments: &P::Arguments,
     ) -> Result<P::Answer, Error> {
-        self.run(self.db.execute::<P>(place, arguments))
+        let fragments = vec![encoding::fragment::<P>(place, arguments)?];
+        encoding::first_answer::<P>(&self.invoke(Class::Auto, fragments)?)
     }
 
     /// See [`Db::token`].
@@ -143,11 +153,15 @@ impl Blocking {
     }
 
     /// Runs what is asked of one loop in that loop's state, once nobody else is in it.
-    fn run<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    fn run<T>(
+        &self,
+        home: usize,
+        future: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         if client::is_inside() {
             return Err(Error::BlocksLoop);
         }
-        let Some(access) = self.access() else { return block_on(future) };
+        let Some(access) = self.access(home) else { return block_on(future) };
         match access.try_enter() {
             Admission::Congested => block_on(future),
             Admission::Entered => self.run_inside(access, future),
@@ -168,9 +182,9 @@ impl Blocking {
         ran.unwrap_or_else(|| Err(self.db.closed().into()))
     }
 
-    /// The state of the loop that runs the next transaction.
-    fn access(&self) -> Option<&dyn LoopAccess> {
-        self.db.inner.driver.as_ref()?.access(self.db.next_loop())
+    /// The state of a loop, where loops are in this process.
+    fn access(&self, home: usize) -> Option<&dyn LoopAccess> {
+        self.db.inner.driver.as_ref()?.access(home)
     }
 
     fn run_body<T, E, F>(&self, body: F, asks: bool) -> Result<(T, Vec<Gave>), E>
@@ -182,7 +196,7 @@ impl Blocking {
         if client::is_inside() {
             return Err(Error::BlocksLoop.into());
         }
-        let Some(access) = self.access() else {
+        let Some(access) = self.access(self.db.next_loop()) else {
             return self.ship(body, asks);
         };
         match access.try_enter() {
@@ -212,11 +226,14 @@ impl Blocking {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        let handed = Arc::new(HandedBody::new(&self.db, body));
+        let (handed, _handing) =
+            (Arc::new(HandedBody::new(&self.db, body)), HandingCaller::new(access));
         match access.enter_or_hand(Arc::clone(&handed) as _) {
             Admission::Entered => {
+                let entered = EnteredState::new(access);
                 let (body, _) = handed.take();
-                return self.run_inside(access, self.db.repeat(&body, asks, None));
+                let ran = run_in_place(access, entered, self.db.repeat(&body, asks, None));
+                return ran.unwrap_or_else(|| Err(self.db.closed().into()));
             }
             Admission::Congested => return self.ship(handed.take().0, asks),
             Admission::Occupied | Admission::Shut => return Err(self.db.closed().into()),

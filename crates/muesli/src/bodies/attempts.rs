@@ -41,7 +41,8 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        self.repeat_after(body, asks, fate, self.first_attempt())
+        let timeout = Timeout::new(self.inner.database, self.timeout);
+        self.repeat_after(body, asks, fate, (self.first_attempt(), timeout))
     }
 
     /// As if none had been made of a body yet.
@@ -51,19 +52,18 @@ impl Db {
         Attempts { watches: true, losses, lost_since: tried_since, ..Attempts::default() }
     }
 
-    /// As [`repeat`](Self::repeat), after the attempts that were made.
+    /// As [`repeat`](Self::repeat), after the attempts that were made of what time there is.
     pub(crate) async fn repeat_after<T, E, F>(
         &self,
         body: &F,
         asks: bool,
         fate: Option<&Arc<Fate>>,
-        mut made: Attempts,
+        (mut made, timeout): (Attempts, Timeout),
     ) -> Result<(T, Vec<Gave>), E>
     where
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let timeout = Timeout::new(self.inner.database, self.timeout);
         let (choice, database) = (self.choice.as_ref(), self.inner.database);
         let choosing = Choosing::begin(choice, database, &MODELS)?;
         loop {
@@ -339,6 +339,11 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
+    /// One was made elsewhere.
+    pub fn count_one(&mut self) {
+        self.count += 1;
+    }
+
     /// The next one is made once something has changed that the last one has read.
     pub fn see_change(&mut self) {
         self.sees_change = true;

@@ -11,7 +11,8 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use muesli_core::{Gave, OpId, Step, Txn, client};
+use muesli_core::client::{self, Answered};
+use muesli_core::{Answer, Failure, Gave, OpId, Step, Txn};
 
 use crate::bodies::attempts::Stopped;
 use crate::bodies::timeout::Timeout;
@@ -29,8 +30,10 @@ pub(crate) enum HandedEnd<T, E> {
     Committing(T, OpId),
     /// It is not to be run again.
     Failed(E),
-    /// Its owner is to run it: it has to wait, or met a conflict.
+    /// Its owner is to run it: it has to wait.
     Again,
+    /// It met a conflict.
+    Conflict(Error),
     /// It asks to be run again once something has changed that it has read, which is watched for
     /// its transaction if that was kept.
     Retry(Option<(ReadChange, Txn)>),
@@ -122,13 +125,32 @@ impl Db {
         drop(open.tx.objects.take());
         std::mem::forget(open);
         match step {
-            Ok(Step::Wait(op)) => HandedEnd::Committing(answer, op),
-            Ok(Step::Done(Ok((committed, given)))) => {
+            Ok(Step::Wait(op)) => {
+                // With a log the answer may be there all the same.
+                let polled = client::with(database, |engine| engine.poll(op, Waker::noop()));
+                match polled {
+                    Some(Poll::Ready(ended)) => {
+                        self.handed_commit(answer, ended.map(Answer::answered))
+                    }
+                    Some(Poll::Pending) | None => HandedEnd::Committing(answer, op),
+                }
+            }
+            Ok(Step::Done(ended)) => self.handed_commit(answer, ended),
+            Err(error) => after_end(error),
+        }
+    }
+
+    fn handed_commit<T, E: From<Error>>(
+        &self,
+        answer: T,
+        ended: Result<Answered, Failure>,
+    ) -> HandedEnd<T, E> {
+        match ended {
+            Ok((committed, given)) => {
                 self.learn(committed);
                 HandedEnd::Committed(answer, given)
             }
-            Ok(Step::Done(Err(failure))) => self.after_end(failure.into()),
-            Err(error) => self.after_end(error),
+            Err(failure) => after_end(failure.into()),
         }
     }
 
@@ -149,24 +171,29 @@ impl Db {
         E: From<Error> + 'static,
     {
         let mut made = self.first_attempt();
-        match end {
+        let timeout = Timeout::new(self.inner.database, self.timeout);
+        let conflict = match end {
             Some(HandedEnd::Committing(answer, op)) => match self.end_commit(op).await {
                 Ok(given) => return Ok((answer, given)),
-                Err(error) if error.is_conflict() => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => Some(error),
             },
+            Some(HandedEnd::Conflict(error)) => Some(error),
             Some(HandedEnd::Retry(change)) => {
-                let timeout = Timeout::new(self.inner.database, self.timeout);
                 if let Some((mut change, txn)) = change {
                     // Given up, it is watched no more.
                     let _open = RollbackOnDrop { tx: self.tx_of(txn) };
                     self.until_changed(&mut change, &timeout).await?;
                 }
                 made.see_change();
+                None
             }
-            _ => {}
+            _ => None,
+        };
+        if let Some(error) = conflict {
+            made.count_one();
+            self.after_stop(Stopped::Database(error), &mut made, &timeout).await?;
         }
-        self.repeat_after(body, asks, None, made).await
+        self.repeat_after(body, asks, None, (made, timeout)).await
     }
 
     /// Of a body that stopped.
@@ -191,16 +218,16 @@ impl Db {
                 }
                 Ok(None) | Err(_) => HandedEnd::Again,
             },
-            Stopped::Database(error) => self.after_end(error),
+            Stopped::Database(error) => after_end(error),
         }
     }
+}
 
-    /// Of one whose transaction is over: after a conflict it is run again.
-    #[cold]
-    fn after_end<T, E: From<Error>>(&self, error: Error) -> HandedEnd<T, E> {
-        if let Error::Conflict { reason, .. } = error {
-            self.inner.count_conflict(reason);
-        }
-        if error.is_conflict() { HandedEnd::Again } else { HandedEnd::Failed(error.into()) }
+/// Of a body whose transaction is over: after a conflict its owner decides whether it is run again.
+#[cold]
+fn after_end<T, E: From<Error>>(error: Error) -> HandedEnd<T, E> {
+    match error.is_conflict() {
+        true => HandedEnd::Conflict(error),
+        false => HandedEnd::Failed(error.into()),
     }
 }

@@ -43,6 +43,43 @@ pub(crate) trait LoopAccess: Send + Sync {
     fn is_pending(&self);
     /// It does not wait any more.
     fn no_longer_pending(&self);
+    /// This thread leaves a job to others: what came of it is not yet known to its caller.
+    fn hands_over(&self);
+    /// It is.
+    fn goes_on(&self);
+}
+
+/// A thread that is outside of a loop's state and is to come back: the loop ends its transactions
+/// first, and wakes it at its own end.
+pub(crate) struct PendingCaller<'a>(&'a dyn LoopAccess);
+
+impl<'a> PendingCaller<'a> {
+    pub fn new(access: &'a dyn LoopAccess) -> PendingCaller<'a> {
+        access.is_pending();
+        PendingCaller(access)
+    }
+}
+
+impl Drop for PendingCaller<'_> {
+    fn drop(&mut self) {
+        self.0.no_longer_pending();
+    }
+}
+
+/// A thread that leaves a job to others, until it has gone on with what came of it.
+pub(crate) struct HandingCaller<'a>(&'a dyn LoopAccess);
+
+impl<'a> HandingCaller<'a> {
+    pub fn new(access: &'a dyn LoopAccess) -> HandingCaller<'a> {
+        access.hands_over();
+        HandingCaller(access)
+    }
+}
+
+impl Drop for HandingCaller<'_> {
+    fn drop(&mut self) {
+        self.0.goes_on();
+    }
 }
 
 /// A thread is in a loop's state, until this is dropped.

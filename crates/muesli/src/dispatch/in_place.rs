@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use crate::dispatch::access::{EnteredState, LoopAccess};
+use crate::dispatch::access::{EnteredState, LoopAccess, PendingCaller};
 
 /// Wakes a thread that waits for a future.
 struct CallerWaker {
@@ -54,21 +54,25 @@ pub(crate) fn run_in_place<T>(
     entered: EnteredState<'_>,
     future: impl Future<Output = T>,
 ) -> Option<T> {
-    let mut future = pin!(Some(future));
-    let polled = CALLER.with(|caller| poll_inside(future.as_mut(), entered, caller));
+    let (mut future, mut pending) = (pin!(Some(future)), None);
+    let polled = CALLER.with(|caller| {
+        poll_inside(future.as_mut(), entered, caller, || {
+            pending = Some(PendingCaller::new(access));
+        })
+    });
     match polled {
         Poll::Ready(value) => Some(value),
-        Poll::Pending => go_on(access, future),
+        Poll::Pending => go_on(access, future, pending),
     }
 }
 
-/// The future has waited once.
+/// The future has waited once, and its thread is `pending`.
 #[cold]
 fn go_on<T>(
     access: &dyn LoopAccess,
     mut future: Pin<&mut Option<impl Future<Output = T>>>,
+    pending: Option<PendingCaller<'_>>,
 ) -> Option<T> {
-    let pending = PendingCaller::new(access);
     CALLER.with(|caller| {
         loop {
             while !caller.caller.woken.swap(false, Ordering::Acquire) {
@@ -80,7 +84,7 @@ fn go_on<T>(
             if !access.enter() {
                 return None;
             }
-            let polled = poll_inside(future.as_mut(), EnteredState::new(access), caller);
+            let polled = poll_inside(future.as_mut(), EnteredState::new(access), caller, || {});
             if let Poll::Ready(value) = polled {
                 drop(pending);
                 return Some(value);
@@ -89,11 +93,13 @@ fn go_on<T>(
     })
 }
 
-/// Polls the future, and leaves the state; a future that panics is dropped before that.
+/// Polls the future, and leaves the state; a future that panics is dropped before that, and for one
+/// that waits `waits` is called before.
 fn poll_inside<T>(
     mut future: Pin<&mut Option<impl Future<Output = T>>>,
     entered: EnteredState<'_>,
     caller: &CallerThread,
+    waits: impl FnOnce(),
 ) -> Poll<T> {
     let mut cx = Context::from_waker(&caller.waker);
     let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -102,6 +108,7 @@ fn poll_inside<T>(
     }));
     match polled {
         Ok(Poll::Pending) => {
+            waits();
             drop(entered);
             Poll::Pending
         }
@@ -116,21 +123,5 @@ fn poll_inside<T>(
             drop(entered);
             resume_unwind(panic)
         }
-    }
-}
-
-/// A thread whose future waits is known to the loop, which wakes it at its end.
-struct PendingCaller<'a>(&'a dyn LoopAccess);
-
-impl<'a> PendingCaller<'a> {
-    fn new(access: &'a dyn LoopAccess) -> PendingCaller<'a> {
-        access.is_pending();
-        PendingCaller(access)
-    }
-}
-
-impl Drop for PendingCaller<'_> {
-    fn drop(&mut self) {
-        self.0.no_longer_pending();
     }
 }

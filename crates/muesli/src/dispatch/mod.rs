@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub(crate) mod block_on;
 pub(crate) mod in_place;
 pub(crate) mod oneshot;
+pub(crate) mod queued_thread;
 pub(crate) mod report;
 pub(crate) mod shipped;
 pub(crate) mod state_lock;

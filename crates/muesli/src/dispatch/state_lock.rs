@@ -12,73 +12,30 @@
 //!   One that leaves runs [`JOBS_MOST`] jobs at most; then it grants the state to the next.
 //! - Who fell asleep is called in the order of falling asleep, one at a time: when the state is
 //!   left, the next one becomes the last of the queue, and is woken; the one after it is called
-//!   when that one has come, or after [`LEAVES_BETWEEN_CALLS`]. So a wake-up, which costs more
-//!   than many jobs, is not paid for each job where others keep the state busy; and as it has its
-//!   place in the queue before it wakes, nobody waits for ever.
+//!   when that one has come, or after [`LEAVES_BETWEEN_CALLS`], though somebody awake be next each
+//!   time. So a wake-up, which costs more than many jobs, is not paid for each job where others
+//!   keep the state busy; and as it has its place in the queue before it wakes, nobody waits for
+//!   ever.
 //! - The state is never left free while somebody is in the queue, but for one that is granted it.
 //!
 //! A thread that is inside must not enter again: it would wait for itself.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, Thread};
+
+use super::queued_thread::{
+    CALLED, GRANTED, PARKED, QUEUED, QueuedJob, QueuedThread, REFUSED, SERVED, WAITER, look_around,
+    wake,
+};
 
 /// Who leaves runs so many jobs of others at most.
 pub(crate) const JOBS_MOST: usize = 32;
 
-/// Who waits looks so often whether it was served before it sleeps: for about as long as it takes
-/// to be woken.
-const LOOKS: u32 = 400;
-
-/// Where who was called has not come yet, the next one is called after the state was left so often:
-/// the wake-ups cost a few hundredths of what is done meanwhile.
+/// Where who was called has not come yet, or others were next each time, one that sleeps is called
+/// after the state was left so often: the wake-ups cost a few hundredths of what is done meanwhile.
 const LEAVES_BETWEEN_CALLS: u32 = 256;
-
-/// It waits in the queue, awake.
-const QUEUED: u8 = 0;
-/// It sleeps.
-const PARKED: u8 = 1;
-/// It slept, is in the queue again, and is being woken.
-const CALLED: u8 = 2;
-/// The state is kept for it.
-const GRANTED: u8 = 3;
-/// Its job was run.
-const SERVED: u8 = 4;
-/// The lock was shut.
-const REFUSED: u8 = 5;
-
-/// A thread that waits.
-struct QueuedThread {
-    status: AtomicU8,
-    thread: Thread,
-}
-
-thread_local! {
-    /// Of this thread, which waits for one thing at a time.
-    static WAITER: Arc<QueuedThread> = Arc::new(QueuedThread {
-        status: AtomicU8::new(QUEUED),
-        thread: thread::current(),
-    });
-}
-
-impl QueuedThread {
-    /// Its wait has ended so; the thread to be woken for that, if it sleeps.
-    #[must_use = "who sleeps is to be woken"]
-    fn end(&self, status: u8) -> Option<Thread> {
-        let before = self.status.swap(status, Ordering::AcqRel);
-        (before == PARKED).then(|| self.thread.clone())
-    }
-
-    fn status(&self) -> u8 {
-        self.status.load(Ordering::Acquire)
-    }
-
-    /// Whether the status was `from`, and is `to` now.
-    fn becomes(&self, from: u8, to: u8) -> bool {
-        self.status.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-}
 
 /// A place in the queue.
 struct QueuePlace<J> {
@@ -117,7 +74,7 @@ struct LockState<T, J> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum QueueSleep {
     None,
-    /// It sleeps, or has found its wait over when it woke: it was called meanwhile.
+    /// It sleeps, or its wait has ended as it woke, and nobody has called it that it knows of.
     Uncalled,
     /// It was called, and has come.
     Over,
@@ -134,31 +91,6 @@ pub(crate) enum HandOver<T> {
     Shut,
 }
 
-/// A job of somebody who waits, to be run by who is inside. Dropped, its wait is over.
-pub(crate) struct QueuedJob<J> {
-    pub job: J,
-    waiter: Arc<QueuedThread>,
-    ended: bool,
-}
-
-impl<J> QueuedJob<J> {
-    /// It was run; the thread to be woken for that, once the state was left.
-    pub fn end(mut self) -> Option<Thread> {
-        self.ended = true;
-        self.waiter.end(SERVED)
-    }
-}
-
-impl<J> Drop for QueuedJob<J> {
-    fn drop(&mut self) {
-        if !self.ended
-            && let Some(thread) = self.waiter.end(SERVED)
-        {
-            thread.unpark();
-        }
-    }
-}
-
 /// A lock that owns a state; see the module's page. Apart from what others write.
 #[repr(align(128))]
 pub(crate) struct StateLock<T, J> {
@@ -166,6 +98,8 @@ pub(crate) struct StateLock<T, J> {
     /// Whether somebody waits, for who has the state and does not want to take the lock.
     contended: AtomicBool,
     shut: AtomicBool,
+    /// So many have left a job to others, and have not gone on with what came of it.
+    handing: AtomicUsize,
 }
 
 impl<T, J> StateLock<T, J> {
@@ -184,7 +118,7 @@ impl<T, J> StateLock<T, J> {
             pending: Vec::new(),
         };
         let (contended, shut) = (AtomicBool::new(false), AtomicBool::new(false));
-        StateLock { inner: Mutex::new(inner), contended, shut }
+        StateLock { inner: Mutex::new(inner), contended, shut, handing: AtomicUsize::new(0) }
     }
 
     fn inner(&self) -> MutexGuard<'_, LockState<T, J>> {
@@ -220,27 +154,31 @@ impl<T, J> StateLock<T, J> {
     pub fn leave(&self, state: T, runs_jobs: bool) -> Result<(), T> {
         let mut inner = self.inner();
         inner.begun = true;
-        let thread = match inner.queue.front() {
-            Some(first) if runs_jobs && first.job.is_some() => return Err(state),
-            Some(_) => {
-                let first = inner.queue.pop_front();
+        let waits = inner.queue.front().map(|first| first.job.is_some());
+        if runs_jobs && waits == Some(true) {
+            return Err(state);
+        }
+        if waits.is_none() && inner.gone {
+            drop(inner);
+            drop(state);
+            return Ok(());
+        }
+        inner.leaves = inner.leaves.saturating_add(1);
+        let (next, called) = match inner.queue.pop_front() {
+            Some(first) => {
                 inner.granted = Some(state);
-                first.and_then(|first| first.waiter.end(GRANTED))
-            }
-            None if inner.gone => {
-                drop(inner);
-                drop(state);
-                return Ok(());
+                let is_due = inner.leaves >= LEAVES_BETWEEN_CALLS;
+                (first.waiter.end(GRANTED), if is_due { inner.call_next() } else { None })
             }
             None => {
                 inner.free = Some(state);
-                inner.leaves = inner.leaves.saturating_add(1);
-                inner.call_next()
+                (None, inner.call_next())
             }
         };
         self.note(&inner);
         drop(inner);
-        wake(thread);
+        wake(next);
+        wake(called);
         Ok(())
     }
 
@@ -251,7 +189,7 @@ impl<T, J> StateLock<T, J> {
         inner.queue.front()?.job.as_ref()?;
         let QueuePlace { waiter, job } = inner.queue.pop_front()?;
         self.note(&inner);
-        job.map(|job| QueuedJob { job, waiter, ended: false })
+        job.map(|job| QueuedJob::new(job, waiter))
     }
 
     /// Whether somebody waits.
@@ -271,14 +209,19 @@ impl<T, J> StateLock<T, J> {
         let mut inner = self.inner();
         inner.shut = true;
         self.shut.store(true, Ordering::Release);
-        if state.is_some() {
-            inner.free = state;
-        }
+        let dropped = match inner.gone {
+            true => state,
+            false => {
+                inner.free = state.or_else(|| inner.free.take());
+                None
+            }
+        };
         let waiting: Vec<_> = inner.queue.drain(..).collect();
         let waiting = waiting.into_iter().chain(inner.asleep.drain(..)).collect::<Vec<_>>();
         let pending = std::mem::take(&mut inner.pending);
         self.note(&inner);
         drop(inner);
+        drop(dropped);
         for QueuePlace { waiter, job } in waiting {
             drop(job);
             wake(waiter.end(REFUSED));
@@ -310,6 +253,23 @@ impl<T, J> StateLock<T, J> {
     /// This thread is unparked when the lock is shut, until it is [gone](Self::no_longer_pending).
     pub fn is_pending(&self) {
         self.inner().pending.push(thread::current());
+    }
+
+    /// A thread leaves a job to others, until it [goes on](Self::goes_on).
+    pub fn hands_over(&self) {
+        self.handing.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A thread goes on with what came of a job.
+    pub fn goes_on(&self) {
+        self.handing.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether somebody is on the way to the state: it waits for it, or for something else outside,
+    /// or for what came of a job.
+    pub fn is_awaited(&self) -> bool {
+        let waits = self.is_contended() || self.handing.load(Ordering::Acquire) > 0;
+        waits || !self.inner().pending.is_empty()
     }
 
     /// What [`is_pending`](Self::is_pending) noted is over.
@@ -446,27 +406,6 @@ impl<T, J> LockState<T, J> {
         }
         assert!(!self.shut || self.asleep.is_empty(), "one sleeps before a lock that is shut");
     }
-}
-
-fn wake(thread: Option<Thread>) {
-    if let Some(thread) = thread {
-        thread.unpark();
-    }
-}
-
-/// Looks for a moment whether somebody's wait is over; if another processor can end it meanwhile.
-fn look_around(waiter: &QueuedThread) -> bool {
-    static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    let processors =
-        PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
-    let looks = if *processors > 1 { LOOKS } else { 0 };
-    for _ in 0..looks {
-        if waiter.status() != QUEUED {
-            return true;
-        }
-        std::hint::spin_loop();
-    }
-    waiter.status() != QUEUED
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::dispatch::queued_thread::WokenThreads;
 
 type CountJob = Arc<dyn Fn(&mut u64) + Send + Sync>;
 type CountLock = StateLock<u64, CountJob>;
@@ -15,18 +16,17 @@ fn lock() -> CountLock {
 
 /// Leaves as the loops' callers do.
 fn leave(lock: &CountLock, mut state: u64) {
-    let (mut threads, mut jobs) = (Vec::new(), 0);
+    let (mut threads, mut jobs) = (WokenThreads::default(), 0);
     while let Err(back) = lock.leave(state, jobs < JOBS_MOST) {
         state = back;
         while jobs < JOBS_MOST
             && let Some(queued) = lock.next_job()
         {
-            (queued.job)(&mut state);
-            threads.extend(queued.end());
+            (queued.job())(&mut state);
+            threads.add(queued.end());
             jobs += 1;
         }
     }
-    threads.iter().for_each(Thread::unpark);
 }
 
 /// Adds one, by itself or by somebody else.
@@ -139,6 +139,46 @@ fn those_that_sleep_are_called_in_their_order_one_at_a_time() {
     assert!(lock.try_enter().is_some());
 }
 
+/// Others are next each time the state is left: one that sleeps is called all the same.
+#[test]
+fn one_that_sleeps_is_called_though_the_queue_is_never_empty() {
+    let lock = lock();
+    let mut state = lock.try_enter().expect("it is free");
+    let awake = || QueuePlace {
+        waiter: Arc::new(QueuedThread { status: AtomicU8::new(QUEUED), thread: thread::current() }),
+        job: None,
+    };
+    let mut leaves = 0;
+    let entered = thread::scope(|scope| {
+        let sleeps = scope.spawn(|| lock.enter());
+        until_waiting(&lock, 0, 1);
+        while !lock.inner().asleep.is_empty() && leaves < 2 * LEAVES_BETWEEN_CALLS {
+            lock.inner().queue.push_front(awake());
+            lock.leave(state, true).expect("there is no job");
+            state = lock.inner().granted.take().expect("it is granted to the first");
+            leaves += 1;
+        }
+        lock.leave(state, true).expect("there is no job");
+        lock.shut(); // Who was not called is refused.
+        sleeps.join().unwrap()
+    });
+    assert_eq!(entered, Some(0), "after {leaves} others");
+    assert!(leaves <= LEAVES_BETWEEN_CALLS, "{leaves}");
+}
+
+#[test]
+fn whoever_is_on_the_way_to_the_state_is_known() {
+    let lock = lock();
+    assert!(!lock.is_awaited());
+    lock.hands_over();
+    assert!(lock.is_awaited());
+    lock.goes_on();
+    lock.is_pending();
+    assert!(lock.is_awaited());
+    lock.no_longer_pending();
+    assert!(!lock.is_awaited());
+}
+
 #[test]
 fn a_job_of_one_that_sleeps_is_run_and_wakes_it() {
     let lock = lock();
@@ -162,7 +202,7 @@ fn a_job_that_panics_leaves_the_others_and_the_state() {
         let queued = lock.next_job().expect("there is one");
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let queued = queued;
-            (queued.job)(&mut 0);
+            (queued.job())(&mut 0);
         }));
         assert!(ran.is_err());
         assert_eq!(panics.join().unwrap(), HandOver::Served, "its wait is over");

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::thread::Thread;
 
 use muesli_core::Protocol;
 use muesli_core::client;
@@ -10,6 +9,7 @@ use muesli_core::client;
 use super::links::signal::Signal;
 use super::state::EmbeddedEngine;
 use crate::dispatch::access::{Admission, HandedJob, LoopAccess};
+use crate::dispatch::queued_thread::WokenThreads;
 use crate::dispatch::state_lock::{HandOver, JOBS_MOST, StateLock};
 
 /// A loop's state, behind its lock.
@@ -42,26 +42,28 @@ impl<P: Protocol> StateAccess<P> {
         state.expect("a panic in the state of a loop ends the loop")
     }
 
-    /// Leaves the state; what others have handed over is done before.
-    pub fn leave_as_loop(&self, engine: Box<EmbeddedEngine<P>>) {
-        self.leave_after_jobs(engine);
-    }
-
     /// Whether somebody waits for the state.
     pub fn is_contended(&self) -> bool {
         self.lock.is_contended()
     }
 
-    fn leave_after_jobs(&self, mut engine: Box<EmbeddedEngine<P>>) {
+    /// Whether somebody is on the way to the state.
+    pub fn is_awaited(&self) -> bool {
+        self.lock.is_awaited()
+    }
+
+    /// Leaves the state; what others have handed over is done before.
+    pub fn leave_after_jobs(&self, mut engine: Box<EmbeddedEngine<P>>) {
         let with_state = WithState(self);
-        let (mut threads, mut jobs) = (Vec::new(), 0);
+        let (mut threads, mut jobs) = (WokenThreads::default(), 0);
         loop {
-            engine.end_visit();
+            // What the node said before it broke may be half of what it had to say.
             if engine.is_broken() {
                 self.lock.shut_with(Some(engine));
                 self.signal.call(); // The loop's thread ends with it.
                 break;
             }
+            engine.end_visit();
             // Who is granted the state instead finds that no work is taken.
             let takes_jobs = || !self.lock.is_contended() || engine.takes_work();
             let runs_jobs = jobs < JOBS_MOST && takes_jobs();
@@ -71,7 +73,6 @@ impl<P: Protocol> StateAccess<P> {
             }
         }
         std::mem::forget(with_state);
-        threads.iter().for_each(Thread::unpark);
     }
 
     /// This thread begins to work with the state.
@@ -85,21 +86,26 @@ impl<P: Protocol> StateAccess<P> {
     #[cold]
     fn run_jobs(
         &self,
-        engine: Box<EmbeddedEngine<P>>,
+        mut engine: Box<EmbeddedEngine<P>>,
         jobs: &mut usize,
-        threads: &mut Vec<Thread>,
+        threads: &mut WokenThreads,
     ) -> Box<EmbeddedEngine<P>> {
         let queued = std::iter::from_fn(|| self.lock.next_job()).take(JOBS_MOST - *jobs);
         let queued: Vec<_> = queued.collect();
         *jobs += queued.len();
         // Who has handed something over may have made a space before.
         engine.begin_visit();
-        client::lend(engine);
         for queued in queued {
-            queued.job.run();
-            threads.extend(queued.end());
+            // The wait of the others ends as they are dropped.
+            if engine.is_broken() {
+                break;
+            }
+            client::lend(engine);
+            queued.job().run();
+            engine = take_back();
+            threads.add(queued.end());
         }
-        take_back()
+        engine
     }
 
     /// This thread is inside, unless no new work is taken.
@@ -162,5 +168,13 @@ impl<P: Protocol> LoopAccess for StateAccess<P> {
 
     fn no_longer_pending(&self) {
         self.lock.no_longer_pending();
+    }
+
+    fn hands_over(&self) {
+        self.lock.hands_over();
+    }
+
+    fn goes_on(&self) {
+        self.lock.goes_on();
     }
 }

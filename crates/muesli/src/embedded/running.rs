@@ -18,7 +18,8 @@ use crate::dispatch::report::Report;
 use crate::error::Error;
 
 /// Bodies with children of children are polled as deeply as these are nested: a loop has the stack
-/// of a process's main thread.
+/// of a process's main thread. Blocking threads, which run their own bodies, have what they were
+/// given.
 const STACK_BYTES: usize = 8 << 20;
 
 /// The loops of a database, from outside.
@@ -114,11 +115,13 @@ impl Loops {
         for inbox in self.inboxes.iter() {
             inbox.signal.wake();
         }
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(|broken| broken.into_inner()));
-        if self.is_inside(&threads) {
+        let mut all = self.threads.lock().unwrap_or_else(|broken| broken.into_inner());
+        // Whoever closes it from outside waits for all of them.
+        if self.is_inside(&all) {
             return Vec::new();
         }
+        let threads = std::mem::take(&mut *all);
+        drop(all);
         let reports = threads.into_iter().filter_map(|thread| thread.join().ok()).collect();
         *self.storage() = None;
         reports

@@ -136,7 +136,7 @@ impl<P: Protocol> Loop<P> {
             } else if busy {
                 idle_until = None;
                 if self.access.is_contended() {
-                    self.access.leave_as_loop(engine);
+                    self.access.leave_after_jobs(engine);
                     engine = self.enter();
                 }
                 continue;
@@ -181,7 +181,7 @@ impl<P: Protocol> Loop<P> {
             self.idle(idle);
             return engine;
         }
-        self.access.leave_as_loop(engine);
+        self.access.leave_after_jobs(engine);
         self.idle(idle);
         self.enter()
     }
@@ -269,6 +269,10 @@ impl<P: Protocol> Loop<P> {
             || machine.waits_for().is_some()
             || outside.out.iter().any(|out| !out.is_empty());
         let busy = busy || waits || self.executor.has_ready() || inner.has_messages();
+        // Who is on the way to the state may have committed, and is to know it.
+        let ends =
+            matches!(self.closing_state, ClosingState::Serving | ClosingState::Ending { .. });
+        let busy = busy || ends && self.access.is_awaited();
         Undone { unfinished, in_doubt, busy: busy || !delayed.is_empty() }
     }
 
@@ -283,6 +287,7 @@ impl<P: Protocol> Loop<P> {
 
     /// One tick; whether anything was done.
     fn tick(&mut self, mut engine: Box<EmbeddedEngine<P>>) -> (Box<EmbeddedEngine<P>>, bool) {
+        self.insist_on_whole(&engine);
         engine.begins.set(0);
         let now = self.clock.read();
         let mut busy = engine.take_messages(now);
@@ -298,10 +303,14 @@ impl<P: Protocol> Loop<P> {
                 self.executor.spawn(make());
             }
         }
-        // What the node said before it broke may be half of what it had to say.
-        assert!(!engine.is_broken(), "the node of loop {} panicked", self.loops.at);
+        self.insist_on_whole(&engine);
         busy |= engine.end_tick(now);
         (engine, busy)
+    }
+
+    /// What the node said before it broke may be half of what it had to say.
+    fn insist_on_whole(&self, engine: &EmbeddedEngine<P>) {
+        assert!(!engine.is_broken(), "the node of loop {} panicked", self.loops.at);
     }
 
     fn take_jobs(&mut self, engine: &EmbeddedEngine<P>) -> bool {

@@ -1,6 +1,6 @@
 //! The arguments and answers of stored procedures as bytes.
 
-use muesli_core::{Fragment, Place, SmallBytes};
+use muesli_core::{Fragment, Invoked, Place, SmallBytes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -24,6 +24,14 @@ pub fn fragment<P: StoredProcedure>(
 /// [`Error::Codec`] where it is no such answer.
 pub fn answer<P: StoredProcedure>(result: &SmallBytes) -> Result<P::Answer, Error> {
     decode_answer(result)
+}
+
+/// What the only fragment of a call, which ran `P`, answered.
+///
+/// # Errors
+/// As [`answer`].
+pub(crate) fn first_answer<P: StoredProcedure>(done: &Invoked) -> Result<P::Answer, Error> {
+    answer::<P>(done.results.first().unwrap_or(&SmallBytes::EMPTY))
 }
 
 /// An answer as a value of a type; bytes that it leaves are a sign that it is of another one.

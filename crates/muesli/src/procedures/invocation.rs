@@ -196,7 +196,7 @@ impl Db {
     ) -> Result<P::Answer, Error> {
         let fragments = vec![encoding::fragment::<P>(place, arguments)?];
         let done = self.invoke(Class::Auto, fragments).await?;
-        encoding::answer::<P>(done.results.first().unwrap_or(&SmallBytes::EMPTY))
+        encoding::first_answer::<P>(&done)
     }
 
     /// Runs a one-round transaction: all of its fragments, at one point of the serial order, or
@@ -269,7 +269,7 @@ impl Db {
     }
 
     /// The loop on which a call costs the fewest messages.
-    fn loop_of(&self, call: &Call) -> usize {
+    pub(crate) fn loop_of(&self, call: &Call) -> usize {
         let catalog = match self.loops() {
             1 => return 0,
             _ => self.catalog(),

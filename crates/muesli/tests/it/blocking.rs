@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use muesli::blocking::block_on;
+use muesli::procedures::builtin::{Put, Rows};
 use muesli::{Db, Error, ErrorKind, Options, SpaceOptions, SyncPolicy, Tx, TypedSpace};
 
 const ACCOUNTS: u64 = 20;
@@ -366,6 +367,69 @@ fn a_body_may_close_its_database() {
     });
     assert!(matches!(ended, Ok(()) | Err(Error::Closed)), "{ended:?}");
     while db.blocking().transact(async |_| Ok::<_, Error>(())) != Err(Error::Closed) {}
+    assert_eq!(db.close().len(), 1, "who closes it from outside waits for the loop");
+}
+
+#[test]
+fn calls_of_one_repository_are_run_on_the_loop_that_has_it() {
+    let options = Options { protocol: "granola".to_owned(), ..options(2) };
+    let db = Db::open(options).unwrap();
+    let space = db.space("accounts").unwrap();
+    for number in 0..40_u32 {
+        let key = number.to_be_bytes().to_vec();
+        let rows = vec![(key.clone().into(), Some("x".into()))];
+        let put = db.blocking().execute::<Put>(space.place(key), &Rows { space, rows });
+        put.unwrap();
+    }
+    assert_eq!(db.messages(), 0);
+}
+
+/// Threads write numbers to a key each until the database is closed under them: what it holds
+/// afterwards is the last number that was acknowledged, and no other.
+#[cfg(feature = "cluster")]
+#[test]
+fn what_is_answered_as_closed_was_not_committed() {
+    let policies =
+        [SyncPolicy::Always, SyncPolicy::Every(Duration::from_millis(5)), SyncPolicy::Never];
+    for (policy, loops) in policies.into_iter().flat_map(|it| [(it, 1), (it, 2), (it, 1)]) {
+        let folder = tempfile::tempdir().unwrap();
+        let opened = || {
+            let mut options = options(loops).durable(folder.path());
+            options.durable.as_mut().unwrap().sync = policy;
+            Db::open(options).unwrap()
+        };
+        let (db, accounts) = filled(opened());
+        let begun = Arc::new(AtomicU64::new(0));
+        let writers: Vec<_> = (0..4_u64)
+            .map(|key| {
+                let (blocking, begun) = (db.session().blocking(), begun.clone());
+                thread::spawn(move || {
+                    for number in 1_000.. {
+                        let write = async move |tx: &Tx| accounts.put(tx, &key, &number).await;
+                        begun.fetch_add(1, Ordering::Relaxed);
+                        match blocking.transact(write) {
+                            Ok(()) => {}
+                            Err(Error::Closed) => return number - 1,
+                            Err(other) => panic!("{other}"),
+                        }
+                    }
+                    unreachable!("it is closed before")
+                })
+            })
+            .collect();
+        while begun.load(Ordering::Relaxed) < 60 {
+            thread::yield_now();
+        }
+        db.close();
+        let last: Vec<_> = writers.into_iter().map(|writer| writer.join().unwrap()).collect();
+        let db = opened();
+        let accounts = db.space("accounts").unwrap().typed::<u64, i64>();
+        for (key, last) in (0..).zip(last) {
+            let found = db.blocking().transact(async move |tx| accounts.get(tx, &key).await);
+            let written = if last < 1_000 { EACH } else { last };
+            assert_eq!(found, Ok(Some(written)), "{policy:?}, {loops} loops, key {key}");
+        }
+    }
 }
 
 #[cfg(feature = "cluster")]

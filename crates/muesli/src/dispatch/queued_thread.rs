@@ -1,0 +1,122 @@
+//! Threads that wait for the state of a lock, and how a wait ends.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, Thread};
+
+/// Who waits looks so often whether it was served before it sleeps: for about as long as it takes
+/// to be woken.
+const LOOKS: u32 = 400;
+
+/// It waits in the queue, awake.
+pub(super) const QUEUED: u8 = 0;
+/// It sleeps.
+pub(super) const PARKED: u8 = 1;
+/// It slept, is in the queue again, and is being woken.
+pub(super) const CALLED: u8 = 2;
+/// The state is kept for it.
+pub(super) const GRANTED: u8 = 3;
+/// Its job was run.
+pub(super) const SERVED: u8 = 4;
+/// The lock was shut.
+pub(super) const REFUSED: u8 = 5;
+
+/// A thread that waits.
+pub(super) struct QueuedThread {
+    pub status: AtomicU8,
+    pub thread: Thread,
+}
+
+thread_local! {
+    /// Of this thread, which waits for one thing at a time.
+    pub(super) static WAITER: Arc<QueuedThread> = Arc::new(QueuedThread {
+        status: AtomicU8::new(QUEUED),
+        thread: thread::current(),
+    });
+}
+
+impl QueuedThread {
+    /// Its wait has ended so; the thread to be woken for that, if it sleeps.
+    #[must_use = "who sleeps is to be woken"]
+    pub fn end(&self, status: u8) -> Option<Thread> {
+        let before = self.status.swap(status, Ordering::AcqRel);
+        (before == PARKED).then(|| self.thread.clone())
+    }
+
+    pub fn status(&self) -> u8 {
+        self.status.load(Ordering::Acquire)
+    }
+
+    /// Whether the status was `from`, and is `to` now.
+    pub fn becomes(&self, from: u8, to: u8) -> bool {
+        self.status.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+/// A job of somebody who waits, to be run by who is inside. Dropped, its wait is over.
+pub(crate) struct QueuedJob<J> {
+    /// Until its wait is over: what it holds is dropped before its owner goes on.
+    job: Option<J>,
+    waiter: Arc<QueuedThread>,
+}
+
+impl<J> QueuedJob<J> {
+    pub(super) fn new(job: J, waiter: Arc<QueuedThread>) -> QueuedJob<J> {
+        QueuedJob { job: Some(job), waiter }
+    }
+
+    pub fn job(&self) -> &J {
+        self.job.as_ref().expect("it has not ended")
+    }
+
+    /// It was run; the thread to be woken for that, once the state was left.
+    pub fn end(mut self) -> Option<Thread> {
+        self.job = None;
+        self.waiter.end(SERVED)
+    }
+}
+
+impl<J> Drop for QueuedJob<J> {
+    fn drop(&mut self) {
+        if self.job.take().is_some() {
+            wake(self.waiter.end(SERVED));
+        }
+    }
+}
+
+/// Threads that are to be woken once the state was left, however that comes about.
+#[derive(Default)]
+pub(crate) struct WokenThreads(Vec<Thread>);
+
+impl WokenThreads {
+    pub fn add(&mut self, thread: Option<Thread>) {
+        self.0.extend(thread);
+    }
+}
+
+impl Drop for WokenThreads {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Thread::unpark);
+    }
+}
+
+pub(super) fn wake(thread: Option<Thread>) {
+    if let Some(thread) = thread {
+        thread.unpark();
+    }
+}
+
+/// Looks for a moment whether somebody's wait is over; if another processor can end it meanwhile.
+pub(super) fn look_around(waiter: &QueuedThread) -> bool {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let processors =
+        PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
+    let looks = if *processors > 1 { LOOKS } else { 0 };
+    for _ in 0..looks {
+        if waiter.status() != QUEUED {
+            return true;
+        }
+        std::hint::spin_loop();
+    }
+    waiter.status() != QUEUED
+}
