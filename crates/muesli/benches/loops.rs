@@ -1,7 +1,8 @@
 //! Several loops, and clients on other threads.
 //!
 //! `cargo bench -p muesli --bench loops`, or with `-- crossing`, `-- outside` or `-- blocking` one
-//! part of it.
+//! part of it. For a profiler: `-- alone LOOPS CLIENTS CROSSING` and `-- threads N` run one
+//! configuration.
 //! Rates are wall-clock transfers a second over all loops, medians of several rounds, with the
 //! smallest and the largest; ratios are to the row before that is named in the row.
 
@@ -275,6 +276,10 @@ fn main() {
     }
     if wanted("blocking") {
         blocking();
+    }
+    if part.as_deref() == Some("threads") {
+        let threads = std::env::args().find_map(|argument| argument.parse().ok());
+        row("db.blocking()", on_blocking(threads.expect("after `threads`: how many")), None);
     }
     if part.as_deref() == Some("alone") {
         let numbers = std::env::args().filter_map(|argument| argument.parse().ok());

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod block_on;
 pub(crate) mod in_place;
+mod lock_state;
 pub(crate) mod oneshot;
 pub(crate) mod queued_thread;
 pub(crate) mod report;

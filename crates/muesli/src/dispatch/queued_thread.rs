@@ -1,12 +1,17 @@
 //! Threads that wait for the state of a lock, and how a wait ends.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 
 /// Who waits looks so often whether it was served before it sleeps: for about as long as it takes
 /// to be woken.
 const LOOKS: u32 = 400;
+
+/// It looks at the state itself once in so many times; and so long after it has seen it free once
+/// more.
+const LOOKS_BETWEEN: u32 = 64;
+const LOOKS_IF_FREE: u32 = 8;
 
 /// It waits in the queue, awake.
 pub(super) const QUEUED: u8 = 0;
@@ -106,17 +111,41 @@ pub(super) fn wake(thread: Option<Thread>) {
     }
 }
 
-/// Looks for a moment whether somebody's wait is over; if another processor can end it meanwhile.
-pub(super) fn look_around(waiter: &QueuedThread) -> bool {
+/// What somebody has seen who looked around.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LookEnd {
+    /// Its wait is over, or it was called.
+    Over,
+    /// The state has been free since this leaving, for as long as one takes to come back.
+    Free(u32),
+    Nothing,
+}
+
+/// Looks for a moment whether somebody's wait is over, and whether the state stays free, which
+/// `free_since` says; if another processor can be at work meanwhile.
+pub(super) fn look_around(waiter: &QueuedThread, free_since: &AtomicU32) -> LookEnd {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
     let processors =
         PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
     let looks = if *processors > 1 { LOOKS } else { 0 };
-    for _ in 0..looks {
+    let (mut seen, mut looks_at_state) = (0, LOOKS_BETWEEN);
+    for look in 0..looks {
         if waiter.status() != QUEUED {
-            return true;
+            return LookEnd::Over;
+        }
+        if look == looks_at_state {
+            let since = free_since.load(Ordering::Relaxed);
+            if since != 0 && since == seen {
+                return LookEnd::Free(since);
+            }
+            // Whoever writes it waits for who looks: seldom, unless it is free.
+            looks_at_state += if since != 0 { LOOKS_IF_FREE } else { LOOKS_BETWEEN };
+            seen = since;
         }
         std::hint::spin_loop();
     }
-    waiter.status() != QUEUED
+    match waiter.status() {
+        QUEUED => LookEnd::Nothing,
+        _ => LookEnd::Over,
+    }
 }

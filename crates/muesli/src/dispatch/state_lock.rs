@@ -8,66 +8,45 @@
 //!
 //! Order and fairness:
 //!
+//! - Who had the state last has it again if it comes back at once, [`STREAK_MOST`] times in a row
+//!   though others wait: then the state's memory stays near one processor for so long. After that
+//!   it runs the jobs of those that wait, [`JOBS_MOST`] at most, and the last of these comes before
+//!   it. What is left free for one that does not come is taken by the first that notices.
 //! - Who is awake is served in the order of arrival: its job is run, or the state is granted to it.
-//!   One that leaves runs [`JOBS_MOST`] jobs at most; then it grants the state to the next.
 //! - Who fell asleep is called in the order of falling asleep, one at a time: when the state is
 //!   left, the next one becomes the last of the queue, and is woken; the one after it is called
 //!   when that one has come, or after [`LEAVES_BETWEEN_CALLS`], though somebody awake be next each
 //!   time. So a wake-up, which costs more than many jobs, is not paid for each job where others
 //!   keep the state busy; and as it has its place in the queue before it wakes, nobody waits for
 //!   ever.
-//! - The state is never left free while somebody is in the queue, but for one that is granted it.
+//! - Whoever is in the queue and awake takes a state that stays free, before it sleeps at the
+//!   latest.
 //!
 //! A thread that is inside must not enter again: it would wait for itself.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, Thread};
 
+use super::lock_state::{LEAVES_BETWEEN_CALLS, LockState, QueuePlace, ThreadMark, mark_of};
 use super::queued_thread::{
-    CALLED, GRANTED, PARKED, QUEUED, QueuedJob, QueuedThread, REFUSED, SERVED, WAITER, look_around,
-    wake,
+    CALLED, GRANTED, LookEnd, PARKED, QUEUED, QueuedJob, QueuedThread, REFUSED, SERVED, WAITER,
+    look_around, wake,
 };
 
 /// Who leaves runs so many jobs of others at most.
 pub(crate) const JOBS_MOST: usize = 32;
 
-/// Where who was called has not come yet, or others were next each time, one that sleeps is called
-/// after the state was left so often: the wake-ups cost a few hundredths of what is done meanwhile.
-const LEAVES_BETWEEN_CALLS: u32 = 256;
+/// One thread has the state so often in a row while others wait.
+pub(crate) const STREAK_MOST: u32 = 16;
 
-/// A place in the queue.
-struct QueuePlace<J> {
-    waiter: Arc<QueuedThread>,
-    /// What is to be done for it; `None`: it is to have the state itself.
-    job: Option<J>,
-}
-
-/// What the lock knows.
-///
-/// Invariants (`assert_invariants`): the state is in one place at most; where it is free, only
-/// those that were called are in the queue; nobody sleeps while the state is free, unless one was
-/// called.
-struct LockState<T, J> {
-    /// The state, while nobody has it.
-    free: Option<T>,
-    /// The state, kept for the one that it is granted to.
-    granted: Option<T>,
-    queue: VecDeque<QueuePlace<J>>,
-    asleep: VecDeque<QueuePlace<J>>,
-    /// The state was there once; before, nobody is who runs jobs.
-    begun: bool,
-    /// So many that slept were called, and have not come yet.
-    calling: usize,
-    /// How often the state was left since one was called.
-    leaves: u32,
-    /// Nobody enters any more.
-    shut: bool,
-    /// Nobody is to have the state any more.
-    gone: bool,
-    /// Who waits for something else than the state, and for the lock's end.
-    pending: Vec<Thread>,
+/// How somebody leaves the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// It may be back at once.
+    ForNow,
+    /// Others that wait come first.
+    ForOthers,
 }
 
 /// Whether a thread that waits has slept.
@@ -95,41 +74,66 @@ pub(crate) enum HandOver<T> {
 #[repr(align(128))]
 pub(crate) struct StateLock<T, J> {
     inner: Mutex<LockState<T, J>>,
-    /// Whether somebody waits, for who has the state and does not want to take the lock.
-    contended: AtomicBool,
     shut: AtomicBool,
     /// So many have left a job to others, and have not gone on with what came of it.
     handing: AtomicUsize,
+    seen: SeenWhileWaiting,
+}
+
+/// What others look at again and again while somebody has the state: apart, as they take it from
+/// who writes it.
+#[repr(align(128))]
+struct SeenWhileWaiting {
+    /// Whether somebody waits, for who has the state and does not want to take the lock.
+    contended: AtomicBool,
+    /// Since which leaving the state is free; zero: it is not.
+    free_since: AtomicU32,
 }
 
 impl<T, J> StateLock<T, J> {
     /// A lock whose state somebody has, who will [leave](Self::leave) it.
     pub fn new() -> StateLock<T, J> {
-        let inner = LockState {
-            free: None,
-            granted: None,
-            queue: VecDeque::new(),
-            asleep: VecDeque::new(),
-            begun: false,
-            calling: 0,
-            leaves: 0,
-            shut: false,
-            gone: false,
-            pending: Vec::new(),
-        };
-        let (contended, shut) = (AtomicBool::new(false), AtomicBool::new(false));
-        StateLock { inner: Mutex::new(inner), contended, shut, handing: AtomicUsize::new(0) }
+        StateLock {
+            inner: Mutex::new(LockState::new()),
+            shut: AtomicBool::new(false),
+            handing: AtomicUsize::new(0),
+            seen: SeenWhileWaiting {
+                contended: AtomicBool::new(false),
+                free_since: AtomicU32::new(0),
+            },
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, LockState<T, J>> {
         self.inner.lock().unwrap_or_else(|broken| broken.into_inner())
     }
 
-    /// The state, if nobody has it.
+    /// The state, if nobody has it and it is kept for nobody else.
     #[inline]
     pub fn try_enter(&self) -> Option<T> {
-        let mut inner = self.inner();
-        if inner.shut { None } else { inner.free.take() }
+        let me = WAITER.with(mark_of);
+        self.take_if_open(&mut self.inner(), me)
+    }
+
+    #[inline]
+    fn take_if_open(&self, inner: &mut LockState<T, J>, me: ThreadMark) -> Option<T> {
+        let is_mine = inner.favoured == me || !inner.reserved && inner.queue.is_empty();
+        if inner.shut || !is_mine { None } else { self.take_free(inner, me) }
+    }
+
+    /// The state, if it is free.
+    #[inline]
+    fn take_free(&self, inner: &mut LockState<T, J>, me: ThreadMark) -> Option<T> {
+        let state = inner.free.take()?;
+        self.seen.free_since.store(0, Ordering::Relaxed);
+        inner.favour(me);
+        Some(state)
+    }
+
+    fn put_free(&self, inner: &mut LockState<T, J>, state: T) {
+        inner.free = Some(state);
+        inner.turns = inner.turns.wrapping_add(1).max(1);
+        self.seen.free_since.store(inner.turns, Ordering::Relaxed);
     }
 
     /// The state, once nobody else has it; `None`: the lock was shut.
@@ -151,30 +155,36 @@ impl<T, J> StateLock<T, J> {
     /// # Errors
     /// The state is back: a job [waits](Self::next_job) that is to be run first, which `runs_jobs`
     /// allows.
-    pub fn leave(&self, state: T, runs_jobs: bool) -> Result<(), T> {
+    pub fn leave(&self, state: T, leaving: Leaving, runs_jobs: bool) -> Result<(), T> {
         let mut inner = self.inner();
         inner.begun = true;
         let waits = inner.queue.front().map(|first| first.job.is_some());
-        if runs_jobs && waits == Some(true) {
-            return Err(state);
-        }
         if waits.is_none() && inner.gone {
             drop(inner);
             drop(state);
             return Ok(());
         }
-        inner.leaves = inner.leaves.saturating_add(1);
-        let (next, called) = match inner.queue.pop_front() {
-            Some(first) => {
-                inner.granted = Some(state);
-                let is_due = inner.leaves >= LEAVES_BETWEEN_CALLS;
-                (first.waiter.end(GRANTED), if is_due { inner.call_next() } else { None })
-            }
+        let mut next = None;
+        match waits {
             None => {
-                inner.free = Some(state);
-                (None, inner.call_next())
+                inner.streak = 0;
+                self.put_free(&mut inner, state);
             }
-        };
+            Some(_) if leaving == Leaving::ForNow && inner.streak < STREAK_MOST => {
+                inner.streak += 1;
+                self.put_free(&mut inner, state);
+            }
+            Some(true) if runs_jobs => return Err(state),
+            Some(_) => {
+                let first = inner.queue.pop_front().expect("just seen");
+                inner.favour(mark_of(&first.waiter));
+                inner.granted = Some(state);
+                next = first.waiter.end(GRANTED);
+            }
+        }
+        inner.leaves = inner.leaves.saturating_add(1);
+        let is_due = waits.is_none() || inner.leaves >= LEAVES_BETWEEN_CALLS;
+        let called = if is_due { inner.call_next() } else { None };
         self.note(&inner);
         drop(inner);
         wake(next);
@@ -183,11 +193,13 @@ impl<T, J> StateLock<T, J> {
     }
 
     /// The job that has waited for longest, for who has the state, unless somebody is before it
-    /// who is to have the state itself.
+    /// who is to have the state itself. Its owner is the next to have the state, if it comes soon.
     pub fn next_job(&self) -> Option<QueuedJob<J>> {
         let mut inner = self.inner();
         inner.queue.front()?.job.as_ref()?;
         let QueuePlace { waiter, job } = inner.queue.pop_front()?;
+        inner.favour(mark_of(&waiter));
+        inner.reserved = true;
         self.note(&inner);
         job.map(|job| QueuedJob::new(job, waiter))
     }
@@ -195,7 +207,7 @@ impl<T, J> StateLock<T, J> {
     /// Whether somebody waits.
     #[inline]
     pub fn is_contended(&self) -> bool {
-        self.contended.load(Ordering::Relaxed)
+        self.seen.contended.load(Ordering::Relaxed)
     }
 
     /// Nobody enters any more, and whoever waits is refused. Who has the state keeps it; where
@@ -213,6 +225,7 @@ impl<T, J> StateLock<T, J> {
             true => state,
             false => {
                 inner.free = state.or_else(|| inner.free.take());
+                self.seen.free_since.store(0, Ordering::Relaxed);
                 None
             }
         };
@@ -283,31 +296,44 @@ impl<T, J> StateLock<T, J> {
 
     fn note(&self, inner: &LockState<T, J>) {
         let waits = !inner.queue.is_empty() || !inner.asleep.is_empty();
-        self.contended.store(waits, Ordering::Relaxed);
+        if self.is_contended() != waits {
+            self.seen.contended.store(waits, Ordering::Relaxed);
+        }
         if cfg!(debug_assertions) {
             inner.assert_invariants();
         }
     }
 
     fn wait(&self, job: Option<J>) -> HandOver<T> {
+        let waiter = WAITER.with(Arc::clone);
         let mut inner = self.inner();
         if inner.shut {
             return HandOver::Shut;
         }
-        if let Some(state) = inner.free.take() {
+        if let Some(state) = self.take_if_open(&mut inner, mark_of(&waiter)) {
             return HandOver::Entered(state);
         }
-        let (waiter, job) = (WAITER.with(Arc::clone), job.filter(|_| inner.begun));
+        let job = job.filter(|_| inner.begun);
         waiter.status.store(QUEUED, Ordering::Relaxed);
         inner.queue.push_back(QueuePlace { waiter: Arc::clone(&waiter), job });
         self.note(&inner);
         drop(inner);
         let mut sleep = QueueSleep::None;
         loop {
-            if !look_around(&waiter) && !self.fall_asleep(&waiter, &mut sleep) {
-                while waiter.status() == PARKED {
-                    thread::park();
-                }
+            match look_around(&waiter, &self.seen.free_since) {
+                LookEnd::Over => {}
+                LookEnd::Free(since) => match self.claim(&waiter, since) {
+                    Some(state) => return HandOver::Entered(state),
+                    None => continue,
+                },
+                LookEnd::Nothing => match self.fall_asleep(&waiter, &mut sleep) {
+                    Some(state) => return HandOver::Entered(state),
+                    None => {
+                        while waiter.status() == PARKED {
+                            thread::park();
+                        }
+                    }
+                },
             }
             let status = waiter.status();
             if status == CALLED {
@@ -321,6 +347,7 @@ impl<T, J> StateLock<T, J> {
                 self.arrive();
             }
             match status {
+                QUEUED => {}
                 GRANTED => {
                     let state = self.inner().granted.take();
                     return HandOver::Entered(state.expect("it was kept for this thread"));
@@ -332,33 +359,60 @@ impl<T, J> StateLock<T, J> {
         }
     }
 
-    /// Has a thread that found nothing sleep, one that has slept before in its place in the queue.
-    /// Whether its wait is over instead.
-    fn fall_asleep(&self, waiter: &Arc<QueuedThread>, sleep: &mut QueueSleep) -> bool {
+    /// The state, for one in the queue that has seen it free since a leaving, if it still is.
+    fn claim(&self, waiter: &Arc<QueuedThread>, since: u32) -> Option<T> {
         let mut inner = self.inner();
-        if !waiter.becomes(QUEUED, PARKED) {
-            return true;
+        let stays = self.seen.free_since.load(Ordering::Relaxed) == since && !inner.shut;
+        if stays { self.take_from_queue(&mut inner, waiter) } else { None }
+    }
+
+    /// The state, if it is free, for one that is awake in the queue.
+    fn take_from_queue(
+        &self,
+        inner: &mut LockState<T, J>,
+        waiter: &Arc<QueuedThread>,
+    ) -> Option<T> {
+        if inner.free.is_none() {
+            return None;
         }
-        if *sleep == QueueSleep::None
-            && let Some(place) = inner.remove(waiter)
+        inner.remove(waiter)?;
+        let state = self.take_free(inner, mark_of(waiter));
+        self.note(inner);
+        state
+    }
+
+    /// Has a thread that found nothing sleep, as the next to be called if it has slept before. The
+    /// state, if it is free.
+    fn fall_asleep(&self, waiter: &Arc<QueuedThread>, sleep: &mut QueueSleep) -> Option<T> {
+        let mut inner = self.inner();
+        if waiter.status() == QUEUED
+            && !inner.shut
+            && let Some(state) = self.take_from_queue(&mut inner, waiter)
         {
-            inner.asleep.push_back(place);
+            return Some(state);
+        }
+        if !waiter.becomes(QUEUED, PARKED) {
+            return None; // Its wait is over, or it was called.
+        }
+        if let Some(place) = inner.remove(waiter) {
+            match *sleep {
+                QueueSleep::None => inner.asleep.push_back(place),
+                QueueSleep::Uncalled | QueueSleep::Over => inner.asleep.push_front(place),
+            }
             *sleep = QueueSleep::Uncalled;
         }
         self.note(&inner);
-        false
+        None
     }
 
     /// A thread that was called has come: the state, if it is free; else it waits in the queue.
     fn come(&self, waiter: &Arc<QueuedThread>) -> Option<T> {
         let mut inner = self.inner();
         inner.calling = inner.calling.saturating_sub(1);
-        let (mut state, mut thread) = (None, None);
-        if inner.free.is_some() {
-            match inner.remove(waiter) {
-                Some(_) => state = inner.free.take(),
-                None => thread = inner.call_next(), // Its job was run, by one that has left.
-            }
+        let mut thread = None;
+        let state = self.take_from_queue(&mut inner, waiter);
+        if state.is_none() && inner.free.is_some() {
+            thread = inner.call_next(); // Its job was run, by one that has left.
         }
         let _ = waiter.becomes(CALLED, QUEUED); // Else its wait is over.
         self.note(&inner);
@@ -376,35 +430,6 @@ impl<T, J> StateLock<T, J> {
         self.note(&inner);
         drop(inner);
         wake(thread);
-    }
-}
-
-impl<T, J> LockState<T, J> {
-    /// The next one that sleeps becomes the last in the queue; the thread to be woken.
-    fn call_next(&mut self) -> Option<Thread> {
-        if self.shut || self.calling > 0 && self.leaves < LEAVES_BETWEEN_CALLS {
-            return None;
-        }
-        let place = self.asleep.pop_front()?;
-        self.calling += 1;
-        self.leaves = 0;
-        let thread = place.waiter.end(CALLED);
-        self.queue.push_back(place);
-        thread
-    }
-
-    fn remove(&mut self, waiter: &Arc<QueuedThread>) -> Option<QueuePlace<J>> {
-        let at = self.queue.iter().position(|place| Arc::ptr_eq(&place.waiter, waiter))?;
-        self.queue.remove(at)
-    }
-
-    fn assert_invariants(&self) {
-        assert!(self.free.is_none() || self.granted.is_none(), "the state is in two places");
-        if self.free.is_some() && !self.shut {
-            assert!(self.queue.len() <= self.calling, "the state is left to nobody");
-            assert!(self.asleep.is_empty() || self.calling > 0, "all sleep, and nobody is called");
-        }
-        assert!(!self.shut || self.asleep.is_empty(), "one sleeps before a lock that is shut");
     }
 }
 

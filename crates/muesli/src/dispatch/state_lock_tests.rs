@@ -10,14 +10,18 @@ type CountLock = StateLock<u64, CountJob>;
 /// A lock whose state is free.
 fn lock() -> CountLock {
     let lock = CountLock::new();
-    lock.leave(0, true).expect("nobody waits");
+    lock.leave(0, Leaving::ForNow, true).expect("nobody waits");
     lock
 }
 
 /// Leaves as the loops' callers do.
-fn leave(lock: &CountLock, mut state: u64) {
+fn leave(lock: &CountLock, state: u64) {
+    leave_to(lock, state, Leaving::ForNow);
+}
+
+fn leave_to(lock: &CountLock, mut state: u64, leaving: Leaving) {
     let (mut threads, mut jobs) = (WokenThreads::default(), 0);
-    while let Err(back) = lock.leave(state, jobs < JOBS_MOST) {
+    while let Err(back) = lock.leave(state, leaving, jobs < JOBS_MOST) {
         state = back;
         while jobs < JOBS_MOST
             && let Some(queued) = lock.next_job()
@@ -50,11 +54,16 @@ fn until_waiting(lock: &CountLock, queued: usize, asleep: usize) {
     }
 }
 
-/// The first one that sleeps is in the queue, as if it had come just now.
-fn to_queue(lock: &CountLock) {
-    let mut inner = lock.inner();
-    let place = inner.asleep.pop_front().expect("one sleeps");
-    inner.queue.push_back(place);
+/// One that is awake in the queue, and only waits.
+fn awake() -> QueuePlace<CountJob> {
+    let (status, thread) = (AtomicU8::new(QUEUED), thread::current());
+    QueuePlace { waiter: Arc::new(QueuedThread { status, thread }), job: None }
+}
+
+/// The first one that sleeps is in the queue, called, and comes when it is unparked.
+#[must_use]
+fn to_queue(lock: &CountLock) -> Thread {
+    lock.inner().call_next().expect("one sleeps")
 }
 
 #[test]
@@ -144,26 +153,88 @@ fn those_that_sleep_are_called_in_their_order_one_at_a_time() {
 fn one_that_sleeps_is_called_though_the_queue_is_never_empty() {
     let lock = lock();
     let mut state = lock.try_enter().expect("it is free");
-    let awake = || QueuePlace {
-        waiter: Arc::new(QueuedThread { status: AtomicU8::new(QUEUED), thread: thread::current() }),
-        job: None,
-    };
-    let mut leaves = 0;
-    let entered = thread::scope(|scope| {
+    let (mut leaves, mut called) = (0, false);
+    thread::scope(|scope| {
         let sleeps = scope.spawn(|| lock.enter());
         until_waiting(&lock, 0, 1);
-        while !lock.inner().asleep.is_empty() && leaves < 2 * LEAVES_BETWEEN_CALLS {
+        while !called && leaves < 2 * LEAVES_BETWEEN_CALLS {
+            let before = lock.inner().leaves;
             lock.inner().queue.push_front(awake());
-            lock.leave(state, true).expect("there is no job");
+            lock.leave(state, Leaving::ForOthers, true).expect("there is no job");
             state = lock.inner().granted.take().expect("it is granted to the first");
+            called = lock.inner().leaves < before;
             leaves += 1;
         }
-        lock.leave(state, true).expect("there is no job");
-        lock.shut(); // Who was not called is refused.
-        sleeps.join().unwrap()
+        if !called {
+            lock.shut();
+        }
+        lock.leave(state, Leaving::ForOthers, true).expect("there is no job");
+        assert_eq!(sleeps.join().unwrap(), Some(0), "after {leaves} others");
     });
-    assert_eq!(entered, Some(0), "after {leaves} others");
     assert!(leaves <= LEAVES_BETWEEN_CALLS, "{leaves}");
+}
+
+#[test]
+fn who_comes_back_has_the_state_again_for_a_while() {
+    let lock = lock();
+    let mut state = lock.try_enter().expect("it is free");
+    let waits = awake();
+    let waiter = Arc::clone(&waits.waiter);
+    lock.inner().queue.push_back(waits);
+    for _ in 0..STREAK_MOST {
+        lock.leave(state, Leaving::ForNow, true).expect("there is no job");
+        let other = thread::scope(|scope| scope.spawn(|| lock.try_enter()).join().unwrap());
+        assert_eq!(other, None, "somebody waits for longer");
+        state = lock.try_enter().expect("it was the last to have it");
+    }
+    lock.leave(state, Leaving::ForNow, true).expect("there is no job");
+    assert_eq!((lock.try_enter(), waiter.status()), (None, GRANTED));
+    assert_eq!(lock.inner().granted, Some(0));
+}
+
+#[test]
+fn who_leaves_for_others_is_not_the_next() {
+    let lock = lock();
+    let state = lock.try_enter().expect("it is free");
+    lock.inner().queue.push_back(awake());
+    lock.leave(state, Leaving::ForOthers, true).expect("there is no job");
+    assert_eq!((lock.try_enter(), lock.inner().granted), (None, Some(0)));
+}
+
+#[test]
+fn what_is_kept_for_one_that_does_not_come_is_taken_by_another() {
+    let lock = lock();
+    let keep = || {
+        let mut inner = lock.inner();
+        (inner.favoured, inner.reserved) = (1, true);
+    };
+    keep();
+    assert_eq!(lock.try_enter(), None, "it is kept");
+    let state = lock.enter().expect("nobody shuts it");
+    leave(&lock, state + 1);
+    keep();
+    add(&lock);
+    assert_eq!(lock.try_enter(), Some(2));
+}
+
+#[test]
+fn one_whose_job_was_run_comes_before_who_ran_it() {
+    let lock = lock();
+    let state = lock.try_enter().expect("it is free");
+    thread::scope(|scope| {
+        let served = scope.spawn(|| {
+            add(&lock);
+            until_waiting(&lock, 1, 0);
+            lock.try_enter()
+        });
+        until_waiting(&lock, 0, 1);
+        let thread = to_queue(&lock);
+        leave_to(&lock, state, Leaving::ForOthers);
+        thread.unpark();
+        assert_eq!(lock.try_enter(), None, "it is kept for the one that was served");
+        lock.inner().queue.push_back(awake());
+        assert_eq!(served.join().unwrap(), Some(1));
+    });
 }
 
 #[test]
@@ -198,13 +269,14 @@ fn a_job_that_panics_leaves_the_others_and_the_state() {
     thread::scope(|scope| {
         let panics = scope.spawn(|| lock.enter_or_hand(Arc::new(|_| panic!("a job"))));
         until_waiting(&lock, 0, 1);
-        to_queue(&lock);
+        let thread = to_queue(&lock);
         let queued = lock.next_job().expect("there is one");
         let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let queued = queued;
             (queued.job())(&mut 0);
         }));
         assert!(ran.is_err());
+        thread.unpark();
         assert_eq!(panics.join().unwrap(), HandOver::Served, "its wait is over");
     });
     leave(&lock, state + 7);
@@ -216,14 +288,15 @@ fn a_job_that_panics_leaves_the_others_and_the_state() {
 fn who_leaves_runs_some_jobs_and_then_the_next_one_has_the_state() {
     let lock = lock();
     let state = lock.try_enter().expect("it is free");
-    assert_eq!(lock.leave(state, true), Ok(()));
+    assert_eq!(lock.leave(state, Leaving::ForOthers, true), Ok(()));
     let state = lock.try_enter().expect("it is free again");
     thread::scope(|scope| {
         let granted = scope.spawn(|| lock.enter_or_hand(Arc::new(|state| *state += 1)));
         until_waiting(&lock, 0, 1);
-        to_queue(&lock);
-        assert_eq!(lock.leave(state, true), Err(0), "a job is to be run first");
-        assert_eq!(lock.leave(state, false), Ok(()), "it is its owner's now");
+        let thread = to_queue(&lock);
+        assert_eq!(lock.leave(state, Leaving::ForOthers, true), Err(0), "a job is to be run first");
+        assert_eq!(lock.leave(state, Leaving::ForOthers, false), Ok(()), "it is its owner's now");
+        thread.unpark();
         assert_eq!(granted.join().unwrap(), HandOver::Entered(0));
     });
 }
@@ -260,6 +333,6 @@ fn what_is_left_after_the_end_is_dropped() {
     let lock = StateLock::<Arc<()>, CountJob>::new();
     let state = Arc::new(());
     lock.end();
-    lock.leave(Arc::clone(&state), true).expect("nobody waits");
+    lock.leave(Arc::clone(&state), Leaving::ForNow, true).expect("nobody waits");
     assert_eq!((Arc::strong_count(&state), lock.take_out()), (1, None));
 }

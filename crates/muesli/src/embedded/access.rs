@@ -10,7 +10,7 @@ use super::links::signal::Signal;
 use super::state::EmbeddedEngine;
 use crate::dispatch::access::{Admission, HandedJob, LoopAccess};
 use crate::dispatch::queued_thread::WokenThreads;
-use crate::dispatch::state_lock::{HandOver, JOBS_MOST, StateLock};
+use crate::dispatch::state_lock::{HandOver, JOBS_MOST, Leaving, StateLock};
 
 /// A loop's state, behind its lock.
 pub(super) struct StateAccess<P: Protocol> {
@@ -52,8 +52,13 @@ impl<P: Protocol> StateAccess<P> {
         self.lock.is_awaited()
     }
 
-    /// Leaves the state; what others have handed over is done before.
-    pub fn leave_after_jobs(&self, mut engine: Box<EmbeddedEngine<P>>) {
+    /// Leaves the state to others, if some wait; what they have handed over is done before.
+    pub fn leave_to_others(&self, engine: Box<EmbeddedEngine<P>>) {
+        self.leave_after_jobs(engine, Leaving::ForOthers);
+    }
+
+    /// Leaves the state; what others have handed over is done before, if it is their turn.
+    fn leave_after_jobs(&self, mut engine: Box<EmbeddedEngine<P>>, leaving: Leaving) {
         let with_state = WithState(self);
         let (mut threads, mut jobs) = (WokenThreads::default(), 0);
         loop {
@@ -67,7 +72,7 @@ impl<P: Protocol> StateAccess<P> {
             // Who is granted the state instead finds that no work is taken.
             let takes_jobs = || !self.lock.is_contended() || engine.takes_work();
             let runs_jobs = jobs < JOBS_MOST && takes_jobs();
-            match self.lock.leave(engine, runs_jobs) {
+            match self.lock.leave(engine, leaving, runs_jobs) {
                 Ok(()) => break,
                 Err(back) => engine = self.run_jobs(back, &mut jobs, &mut threads),
             }
@@ -112,7 +117,7 @@ impl<P: Protocol> StateAccess<P> {
     fn visit(&self, engine: Box<EmbeddedEngine<P>>) -> Admission {
         self.begin(&engine);
         if !engine.takes_work() {
-            self.leave_after_jobs(engine);
+            self.leave_to_others(engine);
             return Admission::Congested;
         }
         client::lend(engine);
@@ -147,7 +152,7 @@ impl<P: Protocol> LoopAccess for StateAccess<P> {
     }
 
     fn leave(&self) {
-        self.leave_after_jobs(take_back());
+        self.leave_after_jobs(take_back(), Leaving::ForNow);
     }
 
     fn is_shut(&self) -> bool {

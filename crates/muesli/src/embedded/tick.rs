@@ -136,7 +136,7 @@ impl<P: Protocol> Loop<P> {
             } else if busy {
                 idle_until = None;
                 if self.access.is_contended() {
-                    self.access.leave_after_jobs(engine);
+                    self.access.leave_to_others(engine);
                     engine = self.enter();
                 }
                 continue;
@@ -181,7 +181,7 @@ impl<P: Protocol> Loop<P> {
             self.idle(idle);
             return engine;
         }
-        self.access.leave_after_jobs(engine);
+        self.access.leave_to_others(engine);
         self.idle(idle);
         self.enter()
     }
