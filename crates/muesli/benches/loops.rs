@@ -1,8 +1,8 @@
 //! Several loops, and clients on other threads.
 //!
 //! `cargo bench -p muesli --bench loops`, or with `-- crossing`, `-- outside` or `-- blocking` one
-//! part of it. For a profiler: `-- alone LOOPS CLIENTS CROSSING` and `-- threads N` run one
-//! configuration.
+//! part of it. For a profiler: `-- alone LOOPS CLIENTS CROSSING` and `-- threads N LOOPS`
+//! run one configuration.
 //! Rates are wall-clock transfers a second over all loops, medians of several rounds, with the
 //! smallest and the largest; ratios are to the row before that is named in the row.
 
@@ -194,13 +194,18 @@ fn on_mutexed_map(threads: u64) -> Vec<f64> {
 }
 
 /// Transfers by `db.blocking()`, whose sum must stay what it was.
-fn on_blocking(threads: u64) -> Vec<f64> {
-    let (db, accounts) = open(1);
-    let blocking = db.blocking();
+fn on_blocking(loops: usize, threads: u64) -> Vec<f64> {
+    let (db, accounts) = open(loops);
+    let (blocking, all) = (db.blocking(), AtomicU64::new(0));
     let rates = on_threads(threads, |from, to| {
         let body = async move |tx: &Tx| transfer(tx, accounts, key(from), key(to)).await;
         blocking.transact(body).expect("conflicts are retried");
+        all.fetch_add(1, Ordering::Relaxed);
     });
+    if loops > 1 {
+        let messages = db.messages() as f64 / all.load(Ordering::Relaxed) as f64;
+        println!("    messages between loops for a transfer: {messages:.2}");
+    }
     let sum = blocking.transact(async move |tx| {
         let mut sum = 0;
         for account in 0..ACCOUNTS {
@@ -250,7 +255,9 @@ fn blocking() {
         let name = format!("a map in a mutex, {threads} threads");
         let bare = row(&name, on_mutexed_map(threads), None);
         let name = format!("db.blocking(), {threads} threads (to the map)");
-        row(&name, on_blocking(threads), Some(bare));
+        row(&name, on_blocking(1, threads), Some(bare));
+        let name = format!("the same on two loops, {threads} threads");
+        row(&name, on_blocking(2, threads), Some(bare));
     }
 }
 
@@ -278,8 +285,10 @@ fn main() {
         blocking();
     }
     if part.as_deref() == Some("threads") {
-        let threads = std::env::args().find_map(|argument| argument.parse().ok());
-        row("db.blocking()", on_blocking(threads.expect("after `threads`: how many")), None);
+        let numbers: Vec<u64> =
+            std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+        let &[threads, loops] = &*numbers else { panic!("after `threads`: how many, and loops") };
+        row("db.blocking()", on_blocking(loops as usize, threads), None);
     }
     if part.as_deref() == Some("alone") {
         let numbers = std::env::args().filter_map(|argument| argument.parse().ok());

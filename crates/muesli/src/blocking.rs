@@ -196,7 +196,7 @@ impl Blocking {
         if client::is_inside() {
             return Err(Error::BlocksLoop.into());
         }
-        let Some(access) = self.access(self.db.next_loop()) else {
+        let Some(access) = self.access(self.db.loop_of_thread()) else {
             return self.ship(body, asks);
         };
         match access.try_enter() {

@@ -1,6 +1,6 @@
 //! The loops of a database: work for them, their counts, and their end.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use muesli_core::client::{self, AnswerFuture};
@@ -130,6 +130,19 @@ impl Db {
 
     pub(crate) fn is_here(&self) -> bool {
         client::with(self.inner.database, |_| ()).is_some()
+    }
+
+    /// The loop whose state a thread enters that is none itself: always the same one, so that as
+    /// many threads as there are loops are in nobody's way.
+    pub(crate) fn loop_of_thread(&self) -> usize {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+        }
+        match self.loops() {
+            1 => 0,
+            loops => NUMBER.with(|number| number % loops),
+        }
     }
 
     pub(crate) fn next_loop(&self) -> usize {

@@ -47,6 +47,8 @@ pub(crate) trait LoopAccess: Send + Sync {
     fn hands_over(&self);
     /// It is.
     fn goes_on(&self);
+    /// Whether what a thread waits for outside is there as soon as another one has done it.
+    fn answers_soon(&self) -> bool;
 }
 
 /// A thread that is outside of a loop's state and is to come back: the loop ends its transactions

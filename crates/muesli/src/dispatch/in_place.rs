@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use crate::dispatch::access::{EnteredState, LoopAccess, PendingCaller};
+use crate::dispatch::queued_thread::look_for;
 
 /// Wakes a thread that waits for a future.
 struct CallerWaker {
@@ -75,11 +76,15 @@ fn go_on<T>(
 ) -> Option<T> {
     CALLER.with(|caller| {
         loop {
+            let mut looks = access.answers_soon();
             while !caller.caller.woken.swap(false, Ordering::Acquire) {
                 if access.is_shut() {
                     return None;
                 }
-                thread::park();
+                match std::mem::take(&mut looks) {
+                    true => look_for(|| caller.caller.woken.load(Ordering::Relaxed)),
+                    false => thread::park(),
+                }
             }
             if !access.enter() {
                 return None;

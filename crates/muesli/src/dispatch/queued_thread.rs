@@ -111,6 +111,25 @@ pub(super) fn wake(thread: Option<Thread>) {
     }
 }
 
+/// How often a thread looks before it sleeps: not at all, where no other processor can be at work
+/// meanwhile.
+fn looks() -> u32 {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    let processors =
+        PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
+    if *processors > 1 { LOOKS } else { 0 }
+}
+
+/// Looks for a moment whether something is there.
+pub(super) fn look_for(is_there: impl Fn() -> bool) {
+    for _ in 0..looks() {
+        if is_there() {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+}
+
 /// What somebody has seen who looked around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LookEnd {
@@ -124,12 +143,8 @@ pub(super) enum LookEnd {
 /// Looks for a moment whether somebody's wait is over, and whether the state stays free, which
 /// `free_since` says; if another processor can be at work meanwhile.
 pub(super) fn look_around(waiter: &QueuedThread, free_since: &AtomicU32) -> LookEnd {
-    static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    let processors =
-        PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
-    let looks = if *processors > 1 { LOOKS } else { 0 };
     let (mut seen, mut looks_at_state) = (0, LOOKS_BETWEEN);
-    for look in 0..looks {
+    for look in 0..looks() {
         if waiter.status() != QUEUED {
             return LookEnd::Over;
         }

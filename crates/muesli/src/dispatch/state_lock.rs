@@ -210,6 +210,12 @@ impl<T, J> StateLock<T, J> {
         self.seen.contended.load(Ordering::Relaxed)
     }
 
+    /// Whether nobody seems to have the state, or the lock was shut.
+    #[inline]
+    pub fn may_be_free(&self) -> bool {
+        self.seen.free_since.load(Ordering::Relaxed) != 0 || self.is_shut()
+    }
+
     /// Nobody enters any more, and whoever waits is refused. Who has the state keeps it; where
     /// nobody has, it can be [taken out](Self::take_out).
     pub fn shut(&self) {

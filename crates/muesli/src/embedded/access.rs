@@ -12,10 +12,28 @@ use crate::dispatch::access::{Admission, HandedJob, LoopAccess};
 use crate::dispatch::queued_thread::WokenThreads;
 use crate::dispatch::state_lock::{HandOver, JOBS_MOST, Leaving, StateLock};
 
+/// The states of all loops of a database, by their numbers.
+pub(super) type Peers<P> = Arc<[Arc<StateAccess<P>>]>;
+
+/// Who leaves takes so often what other loops have sent meanwhile; then it calls the loop's thread.
+const MAILS_MOST: u32 = 8;
+
 /// A loop's state, behind its lock.
 pub(super) struct StateAccess<P: Protocol> {
     lock: StateLock<Box<EmbeddedEngine<P>>, Arc<dyn HandedJob>>,
     signal: Arc<Signal>,
+    others: OtherLoops,
+}
+
+/// What a loop's state has around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OtherLoops {
+    /// It is the only loop.
+    None,
+    /// There are others, and what waits for them waits for their disks as well.
+    WithDisks,
+    /// There are others, which answer as soon as they have the processor.
+    InMemory,
 }
 
 /// Dropped where a panic leaves work with the state half done, with which the state is gone: then
@@ -31,8 +49,8 @@ impl<P: Protocol> Drop for WithState<'_, P> {
 
 impl<P: Protocol> StateAccess<P> {
     /// Of a loop whose thread makes the state, and then leaves it.
-    pub fn new(signal: Arc<Signal>) -> StateAccess<P> {
-        StateAccess { lock: StateLock::new(), signal }
+    pub fn new(signal: Arc<Signal>, others: OtherLoops) -> StateAccess<P> {
+        StateAccess { lock: StateLock::new(), signal, others }
     }
 
     /// The state, for the loop's own thread, once nobody else is in it; also of a loop that was
@@ -60,7 +78,7 @@ impl<P: Protocol> StateAccess<P> {
     /// Leaves the state; what others have handed over is done before, if it is their turn.
     fn leave_after_jobs(&self, mut engine: Box<EmbeddedEngine<P>>, leaving: Leaving) {
         let with_state = WithState(self);
-        let (mut threads, mut jobs) = (WokenThreads::default(), 0);
+        let (mut threads, mut jobs, mut mails) = (WokenThreads::default(), 0, 0);
         loop {
             // What the node said before it broke may be half of what it had to say.
             if engine.is_broken() {
@@ -73,11 +91,55 @@ impl<P: Protocol> StateAccess<P> {
             let takes_jobs = || !self.lock.is_contended() || engine.takes_work();
             let runs_jobs = jobs < JOBS_MOST && takes_jobs();
             match self.lock.leave(engine, leaving, runs_jobs) {
-                Ok(()) => break,
+                Ok(()) => match self.enter_for_mail(&mut mails) {
+                    Some(back) => {
+                        engine = back;
+                        engine.begin_visit();
+                    }
+                    None => break,
+                },
                 Err(back) => engine = self.run_jobs(back, &mut jobs, &mut threads),
             }
         }
         std::mem::forget(with_state);
+    }
+
+    /// The state once more, if others have sent something to it while it was left.
+    #[inline]
+    fn enter_for_mail(&self, mails: &mut u32) -> Option<Box<EmbeddedEngine<P>>> {
+        if self.others == OtherLoops::None || !self.signal.has_mail_after_leaving() {
+            return None;
+        }
+        *mails += 1;
+        if *mails > MAILS_MOST {
+            self.signal.wake();
+            return None;
+        }
+        self.lock.try_enter()
+    }
+
+    /// Whether nobody may be in the state, or nobody comes into it any more but its own thread.
+    #[inline]
+    pub fn may_be_free(&self) -> bool {
+        self.lock.may_be_free()
+    }
+
+    /// Does what was sent to this loop, where nobody is in its state, by who is in another loop's;
+    /// false: somebody is.
+    pub fn visit_for(&self, visitor: usize) -> bool {
+        let (mut visited, mut mails) = (false, 0);
+        let mut engine = self.lock.try_enter();
+        while let Some(entered) = engine {
+            let with_state = WithState(self);
+            entered.visit_for(visitor);
+            // An engine is here already, so jobs of others are not for this thread.
+            let left = self.lock.leave(entered, Leaving::ForNow, false);
+            assert!(left.is_ok(), "no jobs are run");
+            std::mem::forget(with_state);
+            visited = true;
+            engine = self.enter_for_mail(&mut mails);
+        }
+        visited
     }
 
     /// This thread begins to work with the state.
@@ -181,5 +243,9 @@ impl<P: Protocol> LoopAccess for StateAccess<P> {
 
     fn goes_on(&self) {
         self.lock.goes_on();
+    }
+
+    fn answers_soon(&self) -> bool {
+        self.others == OtherLoops::InMemory
     }
 }

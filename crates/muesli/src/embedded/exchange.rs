@@ -4,15 +4,17 @@
 //! Whoever is in the loop's state does this, the loop's thread in its ticks and others as they
 //! enter and leave.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use muesli_core::operations::SLICE;
 use muesli_core::{Nanos, Protocol};
 
-use super::state::{EmbeddedEngine, LoopState};
+use super::state::{EmbeddedEngine, LoopState, Mailboxes};
 
 /// So many messages from one loop are taken in one tick.
 const MESSAGES_PER_TICK: usize = 256;
+/// A thread goes to other loops so often for one thing, before it leaves the rest to their threads.
+const EXCHANGES_MOST: u32 = 16;
 /// With so many messages waiting for a full ring, no new work is taken on.
 const BACKLOG_MAX: usize = 4096;
 
@@ -20,10 +22,11 @@ impl<P: Protocol> EmbeddedEngine<P> {
     /// A thread that is not the loop's is about to work with the node.
     pub fn begin_visit(&self) {
         self.begins.set(0);
+        self.in_visit.set(true);
         let inbox = self.loops.inbox();
         let now = self.read_clock();
         if inbox.signal.has_mail() {
-            self.take_messages(now);
+            self.take_messages(now, true);
         } else {
             let inner = &mut *self.inner.borrow_mut();
             inner.machine.effects.now = now;
@@ -34,6 +37,10 @@ impl<P: Protocol> EmbeddedEngine<P> {
     /// A thread that is not the loop's has worked with the node: what came of that goes on its way,
     /// and the loop's thread is called for what is left.
     pub fn end_visit(&self) {
+        let has_outgoing = self.inner.borrow().outside.has_outgoing;
+        if has_outgoing && self.exchanges && self.visitor.get().is_none() {
+            self.exchange();
+        }
         let inner = &mut *self.inner.borrow_mut();
         if inner.has_log() {
             self.settle(inner);
@@ -45,13 +52,14 @@ impl<P: Protocol> EmbeddedEngine<P> {
             self.go_on(inner, self.read_clock());
         }
         let next = inner.next(inner.machine.effects.now).unwrap_or(Nanos(u64::MAX));
-        let calls = next < inner.wakes_at
-            || !self.spawned.borrow().is_empty()
-            || inner.has_messages()
-            || inner.backlog() > 0;
+        let calls =
+            next < inner.wakes_at || !self.spawned.borrow().is_empty() || inner.backlog() > 0;
         if calls {
             inner.wakes_at = next.min(inner.wakes_at);
             self.loops.inbox().signal.call();
+        }
+        if inner.has_messages() {
+            self.loops.inbox().signal.mark_mail(); // Who leaves takes it, or calls the thread.
         }
     }
 
@@ -61,8 +69,78 @@ impl<P: Protocol> EmbeddedEngine<P> {
         inner.backlog() < BACKLOG_MAX && !inner.is_congested()
     }
 
-    /// Takes what other loops have sent; whether there was anything.
-    pub fn take_messages(&self, now: Nanos) -> bool {
+    /// Does at other loops what was said to them, where nobody is in their state, and takes what
+    /// they answer: then nobody is woken for that, and nobody waits.
+    ///
+    /// A thread is in two states at once meanwhile. It waits for neither, so that two that want to
+    /// each other's both go on without.
+    #[cold]
+    pub fn exchange(&self) {
+        for _ in 0..EXCHANGES_MOST {
+            if !self.visit_others() {
+                break;
+            }
+            self.take_messages(self.read_clock(), false);
+            if !self.inner.borrow().outside.has_outgoing {
+                break;
+            }
+        }
+    }
+
+    /// Visits the loops to which something was said; whether there was one to be visited.
+    fn visit_others(&self) -> bool {
+        let mut any = false;
+        for (to, peer) in self.peers.iter().enumerate() {
+            let has_some = !self.inner.borrow().outside.out[to].is_empty();
+            if !has_some || !peer.may_be_free() {
+                continue;
+            }
+            // Of two loops' threads that are awake each does its own.
+            if !self.in_visit.get() && !self.loops.inboxes[to].signal.is_sleeping() {
+                continue;
+            }
+            let sent = hand_over(&mut self.inner.borrow_mut(), to);
+            if sent && peer.visit_for(self.loops.at) {
+                any = true;
+            } else {
+                self.notify(to);
+            }
+        }
+        let outside = &mut self.inner.borrow_mut().outside;
+        outside.has_outgoing = outside.out.iter().any(|out| !out.is_empty());
+        self.count_sent(outside);
+        any
+    }
+
+    /// What was sent to this loop is done, by a thread that is in the visitor's state as well.
+    pub fn visit_for(&self, visitor: usize) {
+        self.visitor.set(Some(visitor));
+        self.begins.set(0);
+        self.take_messages(self.read_clock(), true);
+        self.end_visit();
+        self.visitor.set(None);
+    }
+
+    /// Another loop has something to take: it is woken, unless somebody is in its state, who looks
+    /// for that.
+    fn notify(&self, to: usize) {
+        let signal = &self.loops.inboxes[to].signal;
+        signal.mark_mail();
+        fence(Ordering::SeqCst);
+        if self.visitor.get() != Some(to) && self.peers[to].may_be_free() {
+            signal.wake_after_fence();
+        }
+    }
+
+    fn count_sent(&self, outside: &Mailboxes<P::Message>) {
+        let sent = &self.loops.inbox().sent;
+        sent.messages.store(outside.messages, Ordering::Relaxed);
+        sent.packets.store(outside.packets, Ordering::Relaxed);
+    }
+
+    /// Takes what other loops have sent, and hands over what comes of it if it `publishes`; whether
+    /// there was anything.
+    pub fn take_messages(&self, now: Nanos, publishes: bool) -> bool {
         let inner = &mut *self.inner.borrow_mut();
         inner.machine.effects.now = now;
         self.loops.inbox().signal.take_mail();
@@ -77,7 +155,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
                 inner.machine.node.deliver(envelope, &mut inner.machine.effects);
                 inner.perform();
                 // At once: else loops that answer each other take turns, and half the time wait.
-                if inner.outside.has_outgoing {
+                if publishes && inner.outside.has_outgoing {
                     self.publish(inner);
                 }
             }
@@ -131,32 +209,33 @@ impl<P: Protocol> EmbeddedEngine<P> {
 
     /// Hands over what goes to other loops, and wakes those that sleep; true if something went.
     fn publish(&self, inner: &mut LoopState<P>) -> bool {
-        let (mut any, outside) = (false, &mut inner.outside);
-        let sent_counts = &self.loops.inbox().sent;
-        outside.has_outgoing = false;
-        sent_counts.messages.store(outside.messages, Ordering::Relaxed);
-        for (to, out) in outside.out.iter_mut().enumerate() {
-            let Some(link) = &mut inner.links.to[to] else {
-                assert!(out.is_empty(), "what a node says to itself does not leave it");
-                continue;
-            };
-            let mut sent = false;
-            while let Some(envelope) = out.pop_front() {
-                if let Err(rtrb::PushError::Full(envelope)) = link.push(envelope) {
-                    out.push_front(envelope);
-                    break;
-                }
-                sent = true;
-            }
-            if sent {
+        let mut any = false;
+        inner.outside.has_outgoing = false;
+        for to in 0..inner.outside.out.len() {
+            if !inner.outside.out[to].is_empty() && hand_over(inner, to) {
                 any = true;
-                outside.packets += 1;
-                self.loops.inboxes[to].signal.notify();
+                self.notify(to);
             }
         }
-        sent_counts.packets.store(outside.packets, Ordering::Relaxed);
+        self.count_sent(&inner.outside);
         any
     }
+}
+
+/// Puts what goes to a loop into the ring, as far as there is place; whether something went.
+fn hand_over<P: Protocol>(inner: &mut LoopState<P>, to: usize) -> bool {
+    let LoopState { outside, links, .. } = inner;
+    let link = links.to[to].as_mut().expect("what a node says to itself does not leave it");
+    let (mut sent, out) = (false, &mut outside.out[to]);
+    while let Some(envelope) = out.pop_front() {
+        if let Err(rtrb::PushError::Full(envelope)) = link.push(envelope) {
+            out.push_front(envelope);
+            break;
+        }
+        sent = true;
+    }
+    outside.packets += u64::from(sent);
+    sent
 }
 
 impl<P: Protocol> LoopState<P> {

@@ -42,7 +42,7 @@ use crate::dispatch::access::LoopAccess;
 use crate::error::Error;
 use crate::options::Options;
 use crate::time::nanos;
-use access::StateAccess;
+use access::{OtherLoops, Peers, StateAccess};
 use closing::Closing;
 use links::neighbours::{LoopClock, LoopNeighbours};
 use links::ring;
@@ -74,9 +74,9 @@ struct LoopInbox {
 
 impl LoopInbox {
     /// The mailbox of a loop, and its state, which the loop's thread makes.
-    fn new<P: Protocol>() -> (Arc<StateAccess<P>>, LoopInbox) {
+    fn new<P: Protocol>(others: OtherLoops) -> (Arc<StateAccess<P>>, LoopInbox) {
         let signal = Arc::new(Signal::default());
-        let access = Arc::new(StateAccess::new(Arc::clone(&signal)));
+        let access = Arc::new(StateAccess::new(Arc::clone(&signal), others));
         let inbox = LoopInbox {
             access: Arc::clone(&access) as Arc<dyn LoopAccess>,
             jobs: ArrayQueue::new(JOBS_MAX),
@@ -264,8 +264,14 @@ fn start<P: Protocol>(
 ) -> Result<Db, Error> {
     let (database, loops) = (next_database(), parallel.len());
     let serving = loops - options.masters - options.validator_loops;
-    let (accesses, inboxes): (Vec<_>, Vec<_>) = (0..loops).map(|_| LoopInbox::new::<P>()).unzip();
-    let inboxes: Arc<[LoopInbox]> = inboxes.into();
+    let others = match files {
+        _ if loops == 1 => OtherLoops::None,
+        Some(_) => OtherLoops::WithDisks,
+        None => OtherLoops::InMemory,
+    };
+    let made = (0..loops).map(|_| LoopInbox::new::<P>(others));
+    let (accesses, inboxes): (Vec<_>, Vec<_>) = made.unzip();
+    let (peers, inboxes): (Peers<P>, Arc<[LoopInbox]>) = (accesses.into(), inboxes.into());
     let closing = Arc::new(Closing::of(loops, options.applies_at_close));
     let settings = settings(options, files.is_some());
     let (storage, of_loops) = files.unzip();
@@ -275,14 +281,15 @@ fn start<P: Protocol>(
     let clock = LoopClock { clock, origin, began };
     let (opened, results) = mpsc::channel();
     let mut threads = Vec::new();
-    let parts = ring::all_pairs(loops).into_iter().zip(parallel).zip(accesses);
+    let parts = ring::all_pairs(loops).into_iter().zip(parallel).zip(peers.iter());
     for (at, ((links, parallel), access)) in parts.enumerate() {
         let storage = of_loops.next();
         let lost_disk = storage.as_ref().and_then(LoopStorage::lost_disk);
         let plan = LoopPlan {
             database,
             loops: LoopNeighbours { at, inboxes: inboxes.clone(), closing: closing.clone() },
-            access,
+            access: Arc::clone(access),
+            peers: Arc::clone(&peers),
             catalog: catalog.clone(),
             settings: Arc::new(Settings { parallel, lost_disk, ..settings.clone() }),
             switches: switches.clone(),

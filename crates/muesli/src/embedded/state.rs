@@ -18,6 +18,7 @@ use muesli_core::{
 };
 
 use super::LoopInbox;
+use super::access::Peers;
 use super::links::delayed_messages::DelayedMessages;
 use super::links::neighbours::{LoopClock, LoopNeighbours};
 use super::links::ring::RingLinks;
@@ -290,6 +291,14 @@ pub(super) struct EmbeddedEngine<P: Protocol> {
     signal: Arc<Signal>,
     clock: LoopClock,
     pub loops: LoopNeighbours,
+    /// The states of all loops, this one's included.
+    pub peers: Peers<P>,
+    /// Whether what is said to another loop may be done there at once.
+    pub exchanges: bool,
+    /// A thread is in the state that is not the loop's.
+    pub in_visit: Cell<bool>,
+    /// The loop whose state the thread has as well that is in this one.
+    pub visitor: Cell<Option<usize>>,
     /// A history wants the time of every begin and commit; else the turn's is near enough.
     precise: bool,
 }
@@ -299,7 +308,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
         database: u64,
         inner: LoopState<P>,
         clock: LoopClock,
-        loops: LoopNeighbours,
+        (loops, peers, exchanges): (LoopNeighbours, Peers<P>, bool),
         precise: bool,
     ) -> EmbeddedEngine<P> {
         EmbeddedEngine {
@@ -312,6 +321,10 @@ impl<P: Protocol> EmbeddedEngine<P> {
             signal: loops.inbox().signal.clone(),
             clock,
             loops,
+            peers,
+            exchanges,
+            in_visit: Cell::new(false),
+            visitor: Cell::new(None),
             precise,
         }
     }
@@ -348,10 +361,16 @@ impl<P: Protocol> EmbeddedEngine<P> {
 
     #[inline]
     fn step<T>(&self, f: impl FnOnce(&mut Node<P>, &mut Effects<P>) -> T) -> T {
-        let inner = &mut *self.inner.borrow_mut();
         step!(self.broken, {
-            let answer = f(&mut inner.machine.node, &mut inner.machine.effects);
+            let mut inner = self.inner.borrow_mut();
+            let LoopState { machine, .. } = &mut *inner;
+            let answer = f(&mut machine.node, &mut machine.effects);
             inner.perform();
+            let has_outgoing = inner.outside.has_outgoing;
+            drop(inner);
+            if has_outgoing && self.exchanges {
+                self.exchange();
+            }
             answer
         })
     }

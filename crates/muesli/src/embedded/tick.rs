@@ -11,7 +11,7 @@ use muesli_core::{
     Catalog, Effects, Environment, Machine, Nanos, Node, NodeId, Protocol, Recorder, Settings,
 };
 
-use super::access::{StateAccess, take_back};
+use super::access::{Peers, StateAccess, take_back};
 use super::closing::{ClosingState, Undone};
 use super::executor::{Executor, drop_task};
 use super::links::neighbours::{LoopClock, LoopNeighbours};
@@ -35,8 +35,9 @@ const PATIENCE: u64 = 10;
 pub(super) struct LoopPlan<P: Protocol> {
     pub database: u64,
     pub loops: LoopNeighbours,
-    /// Where its state is to be.
+    /// Where its state is to be, and those of the others are.
     pub access: Arc<StateAccess<P>>,
+    pub peers: Peers<P>,
     pub catalog: Arc<Catalog>,
     pub settings: Arc<Settings>,
     pub switches: P::Switches,
@@ -98,8 +99,11 @@ impl<P: Protocol> Loop<P> {
             log = Some(storage.open(&mut machine, &inbox.signal)?);
         }
         let inner = LoopState::new(machine, log, plan.links, &plan.delays);
-        let LoopPlan { database, clock, loops, access, .. } = plan;
-        let engine = EmbeddedEngine::new(database, inner, clock.clone(), loops.clone(), history);
+        let is_near = plan.delays.iter().all(|delay| *delay == Nanos(0));
+        let LoopPlan { database, clock, loops, access, peers, .. } = plan;
+        let exchanges = is_near && peers.len() > 1;
+        let around = (loops.clone(), peers, exchanges);
+        let engine = EmbeddedEngine::new(database, inner, clock.clone(), around, history);
         let (close_within, spin) = (plan.close_within.as_nanos(), plan.spin.as_nanos());
         let this = Loop {
             access,
@@ -155,6 +159,7 @@ impl<P: Protocol> Loop<P> {
     fn enter(&self) -> Box<EmbeddedEngine<P>> {
         let engine = self.access.enter_as_loop();
         self.loops.inbox().signal.take_call();
+        engine.in_visit.set(false);
         engine.inner.borrow_mut().wakes_at = Nanos(0);
         engine
     }
@@ -290,7 +295,7 @@ impl<P: Protocol> Loop<P> {
         self.insist_on_whole(&engine);
         engine.begins.set(0);
         let now = self.clock.read();
-        let mut busy = engine.take_messages(now);
+        let mut busy = engine.take_messages(now, true);
         busy |= engine.inner.borrow_mut().ring_alarms();
         if engine.takes_work() {
             busy |= self.take_jobs(&engine);

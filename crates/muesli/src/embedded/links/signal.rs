@@ -27,6 +27,11 @@ impl Signal {
     /// Wakes the loop if it sleeps. Call after publishing what it is to find.
     pub fn wake(&self) {
         fence(Ordering::SeqCst);
+        self.wake_after_fence();
+    }
+
+    /// As [`wake`](Self::wake), by who has published what the loop is to find before a fence.
+    pub fn wake_after_fence(&self) {
         if self.sleeping.load(Ordering::Relaxed)
             && self.sleeping.swap(false, Ordering::AcqRel)
             && let Some(thread) = self.thread.get()
@@ -35,14 +40,27 @@ impl Signal {
         }
     }
 
-    /// Messages were published for the loop: it ends its turn soon, or wakes.
-    pub fn notify(&self) {
+    /// Messages were published for the loop: whoever is in its state ends its turn soon, and nobody
+    /// is woken.
+    pub fn mark_mail(&self) {
         // The loop takes its mail after it has taken the mark off: one of both sees the other.
         fence(Ordering::SeqCst);
         if !self.mail.load(Ordering::Relaxed) {
             self.mail.store(true, Ordering::Release);
         }
-        self.wake();
+    }
+
+    /// Whether there is mail, asked by who has left the loop's state: who marks some, and sees
+    /// somebody in it, wakes nobody.
+    pub fn has_mail_after_leaving(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.has_mail()
+    }
+
+    /// Whether the loop's thread sleeps.
+    #[inline]
+    pub fn is_sleeping(&self) -> bool {
+        self.sleeping.load(Ordering::Relaxed)
     }
 
     /// Whether there is mail that the loop has not begun to take.
