@@ -54,6 +54,18 @@ impl KeyEvents {
         }
     }
 
+    /// Those of a child of the transaction.
+    #[cfg(feature = "scripts")]
+    pub fn child(&self) -> KeyEvents {
+        KeyEvents::new(self.wanted)
+    }
+
+    /// Adds those of a child.
+    #[cfg(feature = "scripts")]
+    pub fn merge(&self, events: Vec<KeyEvent>) {
+        self.all.borrow_mut().extend(events);
+    }
+
     pub fn take(&self) -> Vec<KeyEvent> {
         self.all.take()
     }

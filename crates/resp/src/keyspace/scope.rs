@@ -52,6 +52,9 @@ pub(crate) struct KeyScope<'t> {
     pub changes: Cell<u64>,
     /// What is told of them.
     pub events: KeyEvents,
+    /// What scripts have for channels, once it has committed: whether these are of shards, the
+    /// channel, and the message.
+    pub published: RefCell<Vec<(bool, Vec<u8>, Vec<u8>)>>,
 }
 
 /// A key in a transaction, with what it has.
@@ -104,7 +107,30 @@ impl<'t> KeyScope<'t> {
             all_ready: Cell::new(false),
             changes: Cell::new(0),
             events: KeyEvents::default(),
+            published: RefCell::default(),
         }
+    }
+
+    /// The same for a child of the transaction, whose changes can be undone alone.
+    #[cfg(feature = "scripts")]
+    pub fn child<'c>(&self, tx: &'c Tx) -> KeyScope<'c>
+    where
+        't: 'c,
+    {
+        let child = KeyScope::new(tx, self.space, self.ids, self.now, self.stripes);
+        *child.generations.borrow_mut() = *self.generations.borrow();
+        KeyScope { events: self.events.child(), ..child }
+    }
+
+    /// What a child has done is this scope's.
+    #[cfg(feature = "scripts")]
+    pub fn merge(&self, child: &KeyScope<'_>) {
+        *self.generations.borrow_mut() = *child.generations.borrow();
+        self.ready.borrow_mut().append(&mut child.ready.borrow_mut());
+        self.published.borrow_mut().append(&mut child.published.borrow_mut());
+        self.all_ready.set(self.all_ready.get() || child.all_ready.get());
+        self.changes.set(self.changes.get() + child.changes.get());
+        self.events.merge(child.events.take());
     }
 
     pub async fn get(&self, row: SmallBytes) -> Result<Option<SmallBytes>, CommandStop> {
