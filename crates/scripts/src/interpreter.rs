@@ -79,7 +79,8 @@ impl Interpreter {
 
     /// Whether it can do another job: one that was stopped may have left anything behind.
     pub fn is_reusable(&self) -> bool {
-        !self.is_broken && self.budget.memory() < MEMORY_KEPT
+        let most = self.budget.limits().memory_bytes / MEMORY_SHARE;
+        !self.is_broken && self.budget.memory() < most
     }
 
     /// Bytes of memory that Lua had at the end of the last job.
@@ -88,8 +89,8 @@ impl Interpreter {
     }
 }
 
-/// One that has more memory after a job is not used for another one.
-const MEMORY_KEPT: usize = 16 << 20;
+/// One that has more than this share of the memory of a job after it is not used for another one.
+const MEMORY_SHARE: usize = 4;
 
 impl Drop for Interpreter {
     fn drop(&mut self) {

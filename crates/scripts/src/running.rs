@@ -25,8 +25,10 @@ use crate::{modules, patterns};
 const HOOK_EVERY: u32 = 1000;
 /// So many scripts stay compiled.
 const COMPILED_MAX: usize = 256;
-/// With more memory than this after a run, what is not needed is taken away at once.
+/// With more memory than this after a run, or than this share of what it may have, what is not
+/// needed is taken away at once.
 const MEMORY_SWEPT: usize = 4 << 20;
+const MEMORY_SHARE: usize = 8;
 /// Where the function is that lets others go on.
 const PAUSE: &str = "muesli.pause";
 /// What scripts find as the version of Redis.
@@ -168,7 +170,8 @@ impl<'a> Running<'a> {
     /// Bytes of memory that Lua has, after what it does not need was taken away if that is much.
     fn swept_memory(&self) -> usize {
         let _ = self.lua.set_memory_limit(0);
-        if self.lua.used_memory() > MEMORY_SWEPT {
+        let most = self.natives.memory_bytes() / MEMORY_SHARE;
+        if self.lua.used_memory() > most.min(MEMORY_SWEPT) {
             let _ = self.lua.gc_collect();
         }
         self.lua.used_memory()

@@ -185,6 +185,8 @@ impl Shared {
         batch: &Batch<'_>,
     ) -> Result<Done, CommandStop> {
         let Batch { items, watched, long, .. } = *batch;
+        #[cfg(feature = "scripts")]
+        batch.taken.begin_attempt();
         let scope = self.scope(tx);
         let done = |ran, scope: KeyScope<'_>| Done {
             ran,

@@ -39,15 +39,29 @@ pub(super) async fn run(
     task: ScriptTask,
     options: RunOptions,
 ) -> Result<ScriptEnd, CommandStop> {
-    let words = call.command.iter().map(<[u8]>::to_vec).collect();
-    let mark = call.host.engine().running.begin(name, words, options.is_function);
-    let running = &*mark.script;
-    if !options.may_write {
-        return run_in(call, call.scope, running, &task, options).await;
+    let words = || call.command.iter().map(<[u8]>::to_vec).collect();
+    let begun = || call.host.engine().running.begin(name, words(), options.is_function);
+    let mark = call.taken.mark(name, begun);
+    let ended = match options.may_write {
+        true => run_in_part(call, &mark.script, &task, options).await,
+        false => run_in(call, call.scope, &mark.script, &task, options).await,
+    };
+    if matches!(ended, Err(CommandStop::Database(_))) {
+        call.taken.keep(mark); // The transaction may be run again.
     }
+    ended
+}
+
+/// Runs it in a part of the transaction, which is undone where it fails.
+async fn run_in_part(
+    call: &CommandCall<'_>,
+    running: &RunningScript,
+    task: &ScriptTask,
+    options: RunOptions,
+) -> Result<ScriptEnd, CommandStop> {
     let body = async |tx: &Tx| {
         let scope = call.scope.child(tx);
-        let end = run_in(call, &scope, running, &task, options).await?;
+        let end = run_in(call, &scope, running, task, options).await?;
         call.scope.merge(&scope);
         Ok::<_, CommandStop>(end)
     };
@@ -104,7 +118,9 @@ async fn run_in(
                 ScriptInput::Continue
             }
             ScriptStep::Pause => {
-                let_others_go_on().await;
+                if call.taken.is_polite() {
+                    let_others_go_on().await;
+                }
                 ScriptInput::Continue
             }
         };
