@@ -10,7 +10,7 @@ const PAUSE_AFTER: Duration = Duration::from_millis(2);
 
 /// What a run is to do after it has taken something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum BudgetVerdict {
     Goes,
     Pauses,
     Stops,
@@ -81,9 +81,9 @@ impl Budget {
     }
 
     /// It has taken so many instructions, or as much as these.
-    pub fn charge(&self, instructions: u64) -> Verdict {
+    pub fn charge(&self, instructions: u64) -> BudgetVerdict {
         if self.is_stopped() {
-            return Verdict::Stops;
+            return BudgetVerdict::Stops;
         }
         let limits = self.limits.get();
         self.instructions.set(self.instructions.get().saturating_add(instructions));
@@ -93,7 +93,7 @@ impl Budget {
                  (`script-instructions-limit`); nothing of it was done"
                     .to_owned(),
             );
-            return Verdict::Stops;
+            return BudgetVerdict::Stops;
         }
         let now = self.resumed.get().elapsed();
         if self.spent.get() + now > limits.time {
@@ -102,9 +102,9 @@ impl Budget {
                  was done"
                     .to_owned(),
             );
-            return Verdict::Stops;
+            return BudgetVerdict::Stops;
         }
-        if now > PAUSE_AFTER { Verdict::Pauses } else { Verdict::Goes }
+        if now > PAUSE_AFTER { BudgetVerdict::Pauses } else { BudgetVerdict::Goes }
     }
 
     /// It is to stop, for the first reason that is given.
@@ -130,12 +130,12 @@ mod tests {
     fn a_run_stops_at_its_limits_and_for_the_first_reason() {
         let budget = Budget::new();
         budget.begin(ScriptLimits { instructions: 10, ..ScriptLimits::default() });
-        assert_eq!(budget.charge(10), Verdict::Goes);
-        assert_eq!(budget.charge(1), Verdict::Stops);
+        assert_eq!(budget.charge(10), BudgetVerdict::Goes);
+        assert_eq!(budget.charge(1), BudgetVerdict::Stops);
         budget.stop("another reason".to_owned());
         assert!(budget.reason().unwrap().contains("instructions"));
         budget.begin(ScriptLimits { time: Duration::ZERO, ..ScriptLimits::default() });
-        assert_eq!(budget.charge(1), Verdict::Stops);
+        assert_eq!(budget.charge(1), BudgetVerdict::Stops);
         assert!(budget.reason().unwrap().contains("longer"));
     }
 }

@@ -104,14 +104,14 @@ pub(crate) fn strings(lua: &Lua, all: &[Vec<u8>]) -> mlua::Result<Table> {
 }
 
 /// What a script has answered, as a reply.
-pub(crate) struct Answers {
+pub(crate) struct ReplyBuilder {
     /// Whether the script has asked for the third version of the protocol.
     pub resp3: bool,
     /// So many bytes may still be added.
     pub bytes_left: usize,
 }
 
-impl Answers {
+impl ReplyBuilder {
     /// A value of Lua as a reply.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! What functions in Rust that scripts call have in common.
 //!
 //! None of them raises an error of its own: they give whether they were fine, and what they found
-//! or why they were not. Code in `prelude.lua` raises it, as a string or table that scripts see,
+//! or why they were not. Code in `sandbox/` raises it, as a string or table that scripts see,
 //! at the place of theirs that has called.
 
 use std::cell::Cell;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use mlua::{Lua, Value};
 
-use crate::budget::{Budget, Verdict};
+use crate::budget::{Budget, BudgetVerdict};
 
 /// Whether it was fine, and what was found, or why not. An error: the run is to stop.
 pub(crate) type Native = mlua::Result<(bool, Value)>;
@@ -38,8 +38,8 @@ impl Natives {
     /// The run is to stop.
     pub fn charge(&self, instructions: u64) -> mlua::Result<()> {
         match self.budget.charge(instructions) {
-            Verdict::Stops => Err(self.stopped()),
-            Verdict::Goes | Verdict::Pauses => Ok(()),
+            BudgetVerdict::Stops => Err(self.stopped()),
+            BudgetVerdict::Goes | BudgetVerdict::Pauses => Ok(()),
         }
     }
 

@@ -10,8 +10,8 @@ use mlua::{
     Value, VmState,
 };
 
-use crate::budget::{Budget, Verdict};
-use crate::convert::{Answers, argument, field, strings, to_lua};
+use crate::budget::{Budget, BudgetVerdict};
+use crate::convert::{ReplyBuilder, argument, field, strings, to_lua};
 use crate::hash::sha1_hex;
 use crate::job::{
     LibraryCode, LibraryFunction, ScriptEnd, ScriptInput, ScriptJob, ScriptStep, ScriptTask,
@@ -31,6 +31,14 @@ const MEMORY_SWEPT: usize = 4 << 20;
 const MEMORY_SHARE: usize = 8;
 /// Where the function is that lets others go on.
 const PAUSE: &str = "muesli.pause";
+/// The code of the sandbox, which is one chunk of Lua.
+const SANDBOX: &str = concat!(
+    include_str!("sandbox/base.lua"),
+    include_str!("sandbox/strings.lua"),
+    include_str!("sandbox/modules.lua"),
+    include_str!("sandbox/redis.lua"),
+    include_str!("sandbox/entry.lua"),
+);
 /// What scripts find as the version of Redis.
 const VERSION: (&str, u32) = ("7.0.15", 0x0007_000f);
 
@@ -58,7 +66,7 @@ fn serve_in_state(
     let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
     let natives = Rc::new(Natives { budget: budget.clone(), random: Cell::new(0) });
     lua.scope(|scope| {
-        let running = Running::new(&lua, scope, yielder, &natives)?;
+        let running = LuaState::new(&lua, scope, yielder, &natives)?;
         loop {
             match std::mem::replace(input, ScriptInput::End) {
                 ScriptInput::Job(job) => {
@@ -76,7 +84,7 @@ fn serve_in_state(
 type Functions = HashMap<String, Function>;
 
 /// A state of Lua with the sandbox.
-struct Running<'a> {
+struct LuaState<'a> {
     lua: &'a Lua,
     natives: Rc<Natives>,
     /// Whether replies of commands are of the third version of the protocol.
@@ -92,13 +100,13 @@ struct Running<'a> {
     libraries: RefCell<HashMap<String, (String, Functions)>>,
 }
 
-impl<'a> Running<'a> {
+impl<'a> LuaState<'a> {
     fn new<'scope, 'env: 'scope>(
         lua: &'a Lua,
         scope: &'scope Scope<'scope, 'env>,
         yielder: &'env ScriptYielder,
         natives: &Rc<Natives>,
-    ) -> mlua::Result<Running<'a>> {
+    ) -> mlua::Result<LuaState<'a>> {
         let (resp3, registering) = (Rc::new(Cell::new(false)), Rc::new(Registering::default()));
         let native = lua.create_table()?;
         modules::register(lua, &native, natives)?;
@@ -114,22 +122,24 @@ impl<'a> Running<'a> {
             stop_unless(&own, matches!(input, ScriptInput::Continue), input)
         };
         lua.set_named_registry_value(PAUSE, scope.create_function(pause)?)?;
-        let prelude = lua.load(include_str!("prelude.lua")).set_name("=prelude");
+        let prelude = lua.load(SANDBOX).set_name("=prelude");
         let entry: Table = prelude.call(native)?;
         let globals: Table = entry.raw_get("globals")?;
         lua.set_globals(globals.clone())?;
         let own = natives.clone();
         let hook = move |lua: &Lua, _: &mlua::Debug<'_>| {
             match own.budget.charge(u64::from(HOOK_EVERY)) {
-                Verdict::Goes => {}
-                Verdict::Pauses => lua.named_registry_value::<Function>(PAUSE)?.call::<()>(())?,
-                Verdict::Stops => return Err(own.stopped()),
+                BudgetVerdict::Goes => {}
+                BudgetVerdict::Pauses => {
+                    lua.named_registry_value::<Function>(PAUSE)?.call::<()>(())?
+                }
+                BudgetVerdict::Stops => return Err(own.stopped()),
             }
             Ok(VmState::Continue)
         };
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), hook)?;
         lua.gc_collect()?;
-        Ok(Running {
+        Ok(LuaState {
             lua,
             natives: natives.clone(),
             resp3,
@@ -297,7 +307,7 @@ impl<'a> Running<'a> {
     fn ended(&self, (fine, value): (bool, Value), name: &str) -> ScriptEnd {
         if fine {
             let bytes_left = self.natives.memory_bytes();
-            let mut answers = Answers { resp3: self.resp3.get(), bytes_left };
+            let mut answers = ReplyBuilder { resp3: self.resp3.get(), bytes_left };
             return match answers.value(&value, 0) {
                 Ok(value) => ScriptEnd::Answered(value),
                 Err(why) => ScriptEnd::Stopped(why),

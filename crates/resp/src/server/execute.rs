@@ -59,7 +59,7 @@ struct Done {
 }
 
 /// Commands that are one transaction.
-struct Batch<'a> {
+struct CommandBatch<'a> {
     items: &'a [CommandItem],
     watched: &'a [Watched],
     long: LongReplies,
@@ -96,7 +96,7 @@ impl Shared {
         };
         #[cfg(feature = "scripts")]
         let taken = ScriptsTaken::default();
-        let batch = Batch {
+        let batch = CommandBatch {
             items,
             watched,
             long,
@@ -182,9 +182,9 @@ impl Shared {
         &self,
         tx: &Tx,
         client: &RespClient,
-        batch: &Batch<'_>,
+        batch: &CommandBatch<'_>,
     ) -> Result<Done, CommandStop> {
-        let Batch { items, watched, long, .. } = *batch;
+        let CommandBatch { items, watched, long, .. } = *batch;
         #[cfg(feature = "scripts")]
         batch.taken.begin_attempt();
         let scope = self.scope(tx);

@@ -96,7 +96,7 @@ impl Client {
         self.send(sent);
     }
 
-    pub fn begin_words(&mut self, words: &[&str]) {
+    pub fn begin_list(&mut self, words: &[&str]) {
         self.begin_all(&words.iter().map(|it| it.as_bytes()).collect::<Vec<_>>());
     }
 
@@ -106,8 +106,8 @@ impl Client {
         self.reply()
     }
 
-    pub fn ask_words(&mut self, words: &[&str]) -> String {
-        self.begin_words(words);
+    pub fn ask_list(&mut self, words: &[&str]) -> String {
+        self.begin_list(words);
         self.reply()
     }
 

@@ -32,9 +32,9 @@ fn scripts_and_functions(one: &mut Client, other: &mut Client, addresses: &[Sock
     let code = |value| {
         format!("#!lua name=l\nredis.register_function('f', function() return {value} end)")
     };
-    assert_eq!(one.ask_words(&["FUNCTION", "LOAD", &code(1)]), "l");
+    assert_eq!(one.ask_list(&["FUNCTION", "LOAD", &code(1)]), "l");
     other.play("FCALL f 0 -> 1");
-    assert_eq!(other.ask_words(&["FUNCTION", "LOAD", "REPLACE", &code(2)]), "l");
+    assert_eq!(other.ask_list(&["FUNCTION", "LOAD", "REPLACE", &code(2)]), "l");
     one.play("FCALL f 0 -> 2\nFUNCTION FLUSH -> OK");
     other.play("FCALL f 0 -> ERR Function not found");
     crate::scripts::updates_are_not_lost(addresses);

@@ -12,7 +12,7 @@ const COUNTER: &str = "#!lua name=counter\n\
     return redis.call('get', keys[1]) end, flags={'no-writes'}, description='reads'}";
 
 fn load(client: &mut Client, code: &str) -> String {
-    client.ask_words(&["FUNCTION", "LOAD", code])
+    client.ask_list(&["FUNCTION", "LOAD", code])
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn functions_are_loaded_listed_called_and_deleted() {
     let taken = "#!lua name=other\nredis.register_function('ADD', function() end)";
     assert_eq!(load(&mut client, taken), "ERR Function ADD already exists");
     let words = ["FUNCTION", "LOAD", "REPLACE", &COUNTER.replace("incrby", "decrby")];
-    assert_eq!(client.ask_words(&words), "counter");
+    assert_eq!(client.ask_list(&words), "counter");
     other.play("FCALL add 1 a 5 -> -4\nFUNCTION FLUSH -> OK\nFUNCTION LIST -> []");
 }
 

@@ -41,8 +41,8 @@ fn others_are_served_while_a_script_runs_and_can_end_it() {
     ] {
         let (mut runner, mut client) = (server.client(), server.client());
         let code = format!("#!lua name=l\nredis.register_function('f', function() {for_ever} end)");
-        client.ask_words(&["FUNCTION", "LOAD", "REPLACE", &code]);
-        runner.begin_words(&call);
+        client.ask_list(&["FUNCTION", "LOAD", "REPLACE", &code]);
+        runner.begin_list(&call);
         while !client.ask("FUNCTION STATS").contains("duration_ms") {}
         client.play("SET c 1 -> OK\nGET a -> 1");
         assert!(client.ask(other_kill).starts_with("BUSY"));
@@ -61,7 +61,7 @@ fn others_are_refused_while_a_script_runs_where_that_is_asked_for() {
         "CONFIG SET lua-time-limit 1 -> OK
          CONFIG GET busy-reply-threshold -> [busy-reply-threshold 1]",
     );
-    runner.begin_words(&["EVAL", "while true do end", "0"]);
+    runner.begin_list(&["EVAL", "while true do end", "0"]);
     while !client.ask("GET a").starts_with("BUSY") {}
     client.play("SCRIPT KILL -> OK");
     assert!(runner.reply().starts_with("ERR Script killed"));
@@ -72,7 +72,7 @@ fn others_are_refused_while_a_script_runs_where_that_is_asked_for() {
 fn what_a_client_leaves_behind_ends() {
     let server = Server::start();
     let mut runner = server.client();
-    runner.begin_words(&["EVAL", "while true do redis.call('get', 'a') end", "0"]);
+    runner.begin_list(&["EVAL", "while true do redis.call('get', 'a') end", "0"]);
     let mut client = server.client();
     client.ask("CONFIG SET script-time-limit 200");
     drop(runner);
@@ -89,7 +89,7 @@ fn many_scripts_run_beside_each_other() {
     let mut runners: Vec<_> = (0..20).map(|_| server.client()).collect();
     let code = "for i = 1, 300000 do end redis.call('incr', KEYS[1]) return 'done'";
     for (at, runner) in runners.iter_mut().enumerate() {
-        runner.begin_words(&["EVAL", code, "1", &format!("key:{at}")]);
+        runner.begin_list(&["EVAL", code, "1", &format!("key:{at}")]);
     }
     for runner in &mut runners {
         assert_eq!(runner.reply(), "done");

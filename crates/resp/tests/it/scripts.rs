@@ -10,7 +10,7 @@ use crate::client::{Client, Server};
 pub fn eval(client: &mut Client, code: &str, behind: &str) -> String {
     let mut words: Vec<&str> = vec!["EVAL", code];
     words.extend(behind.split_ascii_whitespace());
-    client.ask_words(&words)
+    client.ask_list(&words)
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn scripts_are_run_by_code_and_by_hash() {
     assert_eq!(eval(&mut client, "return redis.call('set', KEYS[1], ARGV[1])", "1 a 5"), "OK");
     assert_eq!(eval(&mut client, "return redis.call('incrby', KEYS[1], ARGV[1])", "1 a 5"), "10");
     assert_eq!(eval(&mut client, "return {KEYS, ARGV}", "2 a b c"), "[[a b] [c]]");
-    let sha = client.ask_words(&["SCRIPT", "LOAD", "return redis.call('get', KEYS[1])"]);
+    let sha = client.ask_list(&["SCRIPT", "LOAD", "return redis.call('get', KEYS[1])"]);
     let mut other = server.client();
     assert_eq!(other.ask(&format!("EVALSHA {sha} 1 a")), "10");
     assert_eq!(other.ask(&format!("EVALSHA_RO {} 1 a", sha.to_uppercase())), "10");
@@ -125,14 +125,14 @@ fn scripts_that_only_read_write_nothing() {
         ["EVAL_RO", "return redis.call('publish', 'a', 2)"],
         ["EVAL", "#!lua flags=no-writes\nreturn redis.call('set', 'a', 2)"],
     ] {
-        let reply = client.ask_words(&[words[0], words[1], "0"]);
+        let reply = client.ask_list(&[words[0], words[1], "0"]);
         assert!(reply.starts_with(refused), "{reply}");
     }
     let code = "#!lua\nreturn redis.call('get', 'a')";
     let expected = "ERR Can not execute a script with write flag using *_ro command.";
-    assert_eq!(client.ask_words(&["EVAL_RO", code, "0"]), expected);
+    assert_eq!(client.ask_list(&["EVAL_RO", code, "0"]), expected);
     let code = "return redis.call('get', KEYS[1])";
-    assert_eq!(client.ask_words(&["EVAL_RO", code, "1", "a"]), "1");
+    assert_eq!(client.ask_list(&["EVAL_RO", code, "1", "a"]), "1");
 }
 
 #[test]

@@ -15,34 +15,34 @@ pub(super) fn register(lua: &Lua, native: &Table) -> mlua::Result<()> {
             return fail(lua, "JSON parser does not support UTF-16 or UTF-32");
         }
         let depth_max = (depth_max as usize).min(DEPTH_MAX);
-        let mut reader = Reader { lua, text: &text, at: 0, depth_max, invalid };
+        let mut reader = JsonReader { lua, text: &text, at: 0, depth_max, invalid };
         let found = reader.value(0).and_then(|value| match reader.token()? {
-            Token::End => Ok(value),
+            JsonToken::End => Ok(value),
             other => Err(reader.expected("the end", &other)),
         });
         match found {
             Ok(value) => fine(value),
-            Err(DecodeError::Wrong(why)) => fail(lua, &why),
-            Err(DecodeError::Lua(error)) => Err(error),
+            Err(JsonError::Wrong(why)) => fail(lua, &why),
+            Err(JsonError::Lua(error)) => Err(error),
         }
     };
     native.raw_set("json_decode", lua.create_function(decode)?)
 }
 
 /// Why a text is no value.
-enum DecodeError {
+enum JsonError {
     Wrong(String),
     Lua(mlua::Error),
 }
 
-impl From<mlua::Error> for DecodeError {
-    fn from(error: mlua::Error) -> DecodeError {
-        DecodeError::Lua(error)
+impl From<mlua::Error> for JsonError {
+    fn from(error: mlua::Error) -> JsonError {
+        JsonError::Lua(error)
     }
 }
 
 /// A piece of JSON.
-enum Token {
+enum JsonToken {
     /// A bracket, brace, colon or comma.
     Sign(u8),
     Text(Vec<u8>),
@@ -54,27 +54,27 @@ enum Token {
     Other(&'static str),
 }
 
-impl Token {
+impl JsonToken {
     fn name(&self) -> &'static str {
         match self {
-            Token::Sign(b'{') => "T_OBJ_BEGIN",
-            Token::Sign(b'}') => "T_OBJ_END",
-            Token::Sign(b'[') => "T_ARR_BEGIN",
-            Token::Sign(b']') => "T_ARR_END",
-            Token::Sign(b':') => "T_COLON",
-            Token::Sign(_) => "T_COMMA",
-            Token::Text(_) => "T_STRING",
-            Token::Number(_) => "T_NUMBER",
-            Token::Bool(_) => "T_BOOLEAN",
-            Token::Null => "T_NULL",
-            Token::End => "T_END",
-            Token::Other(what) => what,
+            JsonToken::Sign(b'{') => "T_OBJ_BEGIN",
+            JsonToken::Sign(b'}') => "T_OBJ_END",
+            JsonToken::Sign(b'[') => "T_ARR_BEGIN",
+            JsonToken::Sign(b']') => "T_ARR_END",
+            JsonToken::Sign(b':') => "T_COLON",
+            JsonToken::Sign(_) => "T_COMMA",
+            JsonToken::Text(_) => "T_STRING",
+            JsonToken::Number(_) => "T_NUMBER",
+            JsonToken::Bool(_) => "T_BOOLEAN",
+            JsonToken::Null => "T_NULL",
+            JsonToken::End => "T_END",
+            JsonToken::Other(what) => what,
         }
     }
 }
 
 /// JSON that is being read.
-struct Reader<'a> {
+struct JsonReader<'a> {
     lua: &'a Lua,
     text: &'a [u8],
     at: usize,
@@ -83,28 +83,28 @@ struct Reader<'a> {
     invalid: bool,
 }
 
-impl Reader<'_> {
-    fn expected(&self, what: &str, found: &Token) -> DecodeError {
+impl JsonReader<'_> {
+    fn expected(&self, what: &str, found: &JsonToken) -> JsonError {
         let (found, at) = (found.name(), self.at.min(self.text.len()).max(1));
-        DecodeError::Wrong(format!("Expected {what} but found {found} at character {at}"))
+        JsonError::Wrong(format!("Expected {what} but found {found} at character {at}"))
     }
 
-    fn value(&mut self, depth: usize) -> Result<Value, DecodeError> {
+    fn value(&mut self, depth: usize) -> Result<Value, JsonError> {
         let token = self.token()?;
         self.value_of(token, depth)
     }
 
-    fn value_of(&mut self, token: Token, depth: usize) -> Result<Value, DecodeError> {
+    fn value_of(&mut self, token: JsonToken, depth: usize) -> Result<Value, JsonError> {
         match token {
-            Token::Text(text) => Ok(Value::String(self.lua.create_string(text)?)),
-            Token::Number(number) => Ok(Value::Number(number)),
-            Token::Bool(yes) => Ok(Value::Boolean(yes)),
-            Token::Null => Ok(Value::NULL),
-            Token::Sign(sign @ (b'{' | b'[')) => {
+            JsonToken::Text(text) => Ok(Value::String(self.lua.create_string(text)?)),
+            JsonToken::Number(number) => Ok(Value::Number(number)),
+            JsonToken::Bool(yes) => Ok(Value::Boolean(yes)),
+            JsonToken::Null => Ok(Value::NULL),
+            JsonToken::Sign(sign @ (b'{' | b'[')) => {
                 let depth = depth + 1;
                 if depth > self.depth_max {
                     let at = self.at;
-                    return Err(DecodeError::Wrong(format!(
+                    return Err(JsonError::Wrong(format!(
                         "Found too many nested data structures ({depth}) at character {at}"
                     )));
                 }
@@ -114,61 +114,64 @@ impl Reader<'_> {
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Value, DecodeError> {
+    fn array(&mut self, depth: usize) -> Result<Value, JsonError> {
         let table = self.lua.create_table()?;
         let mut token = self.token()?;
-        if matches!(token, Token::Sign(b']')) {
+        if matches!(token, JsonToken::Sign(b']')) {
             return Ok(Value::Table(table));
         }
         for at in 1.. {
             let value = self.value_of(token, depth)?;
             table.raw_set(at, value)?;
             match self.token()? {
-                Token::Sign(b']') => break,
-                Token::Sign(b',') => token = self.token()?,
+                JsonToken::Sign(b']') => break,
+                JsonToken::Sign(b',') => token = self.token()?,
                 other => return Err(self.expected("comma or array end", &other)),
             }
         }
         Ok(Value::Table(table))
     }
 
-    fn object(&mut self, depth: usize) -> Result<Value, DecodeError> {
+    fn object(&mut self, depth: usize) -> Result<Value, JsonError> {
         let table = self.lua.create_table()?;
         let mut token = self.token()?;
-        if matches!(token, Token::Sign(b'}')) {
+        if matches!(token, JsonToken::Sign(b'}')) {
             return Ok(Value::Table(table));
         }
         loop {
             let key = match token {
-                Token::Text(text) => self.lua.create_string(text)?,
+                JsonToken::Text(text) => self.lua.create_string(text)?,
                 other => return Err(self.expected("object key string", &other)),
             };
             match self.token()? {
-                Token::Sign(b':') => {}
+                JsonToken::Sign(b':') => {}
                 other => return Err(self.expected("colon", &other)),
             }
             let value = self.value(depth)?;
             table.raw_set(key, value)?;
             match self.token()? {
-                Token::Sign(b'}') => return Ok(Value::Table(table)),
-                Token::Sign(b',') => token = self.token()?,
+                JsonToken::Sign(b'}') => return Ok(Value::Table(table)),
+                JsonToken::Sign(b',') => token = self.token()?,
                 other => return Err(self.expected("comma or object end", &other)),
             }
         }
     }
 
-    fn token(&mut self) -> Result<Token, DecodeError> {
+    fn token(&mut self) -> Result<JsonToken, JsonError> {
         while self.text.get(self.at).is_some_and(|it| b" \t\r\n".contains(it)) {
             self.at += 1;
         }
         let rest = &self.text[self.at..];
-        let Some(first) = rest.first() else { return Ok(Token::End) };
-        let words: [(&[u8], Token); 3] =
-            [(b"true", Token::Bool(true)), (b"false", Token::Bool(false)), (b"null", Token::Null)];
+        let Some(first) = rest.first() else { return Ok(JsonToken::End) };
+        let words: [(&[u8], JsonToken); 3] = [
+            (b"true", JsonToken::Bool(true)),
+            (b"false", JsonToken::Bool(false)),
+            (b"null", JsonToken::Null),
+        ];
         match first {
             b'{' | b'}' | b'[' | b']' | b':' | b',' => {
                 self.at += 1;
-                return Ok(Token::Sign(*first));
+                return Ok(JsonToken::Sign(*first));
             }
             b'"' => return Ok(self.string()),
             b'-' | b'0'..=b'9' => return Ok(self.number()),
@@ -185,11 +188,11 @@ impl Reader<'_> {
             return Ok(self.number());
         }
         self.at += 1;
-        Ok(Token::Other("invalid token"))
+        Ok(JsonToken::Other("invalid token"))
     }
 
     /// A number as C reads it, if that is allowed, or as JSON has it.
-    fn number(&mut self) -> Token {
+    fn number(&mut self) -> JsonToken {
         let begin = self.at;
         let is_part = |it: &u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'-' | b'.');
         let length = self.text[begin..].iter().take_while(|it| is_part(it)).count();
@@ -198,26 +201,26 @@ impl Reader<'_> {
             let Ok(text) = std::str::from_utf8(&whole[..end]) else { continue };
             if let Some(number) = decimal(text, self.invalid) {
                 self.at = begin + end;
-                return Token::Number(number);
+                return JsonToken::Number(number);
             }
         }
         self.at = begin + 1;
-        Token::Other("invalid number")
+        JsonToken::Other("invalid number")
     }
 
-    fn string(&mut self) -> Token {
+    fn string(&mut self) -> JsonToken {
         self.at += 1;
         let mut text = Vec::new();
         loop {
             let Some(letter) = self.text.get(self.at) else {
-                return Token::Other("unexpected end of string");
+                return JsonToken::Other("unexpected end of string");
             };
             self.at += 1;
             match letter {
-                b'"' => return Token::Text(text),
+                b'"' => return JsonToken::Text(text),
                 b'\\' => {
                     let Some(escaped) = self.text.get(self.at) else {
-                        return Token::Other("unexpected end of string");
+                        return JsonToken::Other("unexpected end of string");
                     };
                     self.at += 1;
                     match escaped {
@@ -231,9 +234,9 @@ impl Reader<'_> {
                             Some(letter) => {
                                 text.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
                             }
-                            None => return Token::Other("invalid unicode escape code"),
+                            None => return JsonToken::Other("invalid unicode escape code"),
                         },
-                        _ => return Token::Other("invalid escape code"),
+                        _ => return JsonToken::Other("invalid escape code"),
                     }
                 }
                 other => text.push(*other),

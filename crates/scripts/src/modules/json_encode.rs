@@ -21,7 +21,7 @@ enum InvalidNumbers {
 }
 
 /// What a script has set.
-struct Settings {
+struct JsonSettings {
     depth_max: usize,
     precision: usize,
     invalid: InvalidNumbers,
@@ -31,9 +31,9 @@ struct Settings {
     sparse_safe: f64,
 }
 
-impl Settings {
-    fn read(table: &Table) -> mlua::Result<Settings> {
-        Ok(Settings {
+impl JsonSettings {
+    fn read(table: &Table) -> mlua::Result<JsonSettings> {
+        Ok(JsonSettings {
             depth_max: table.raw_get::<f64>("encode_max_depth")? as usize,
             precision: table.raw_get::<f64>("encode_number_precision")? as usize,
             invalid: match table.raw_get::<f64>("encode_invalid_numbers")? {
@@ -49,8 +49,8 @@ impl Settings {
 }
 
 /// JSON that is being written.
-struct Writer {
-    settings: Settings,
+struct JsonWriter {
+    settings: JsonSettings,
     out: String,
     bytes: Vec<u8>,
     bytes_max: usize,
@@ -60,9 +60,9 @@ struct Writer {
 pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua::Result<()> {
     let own = natives.clone();
     let encode = move |lua: &Lua, (value, settings): (Value, Table)| -> Native {
-        let settings = Settings::read(&settings)?;
+        let settings = JsonSettings::read(&settings)?;
         let bytes_max = own.memory_bytes();
-        let mut writer = Writer { settings, out: String::new(), bytes: Vec::new(), bytes_max };
+        let mut writer = JsonWriter { settings, out: String::new(), bytes: Vec::new(), bytes_max };
         match writer.value(&value, 0) {
             Ok(()) => {
                 own.charge((writer.bytes.len() / 16) as u64)?;
@@ -82,7 +82,7 @@ fn cannot(value: &Value, why: &str) -> String {
     format!("Cannot serialise {kind}: {why}")
 }
 
-impl Writer {
+impl JsonWriter {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), String> {
         if self.bytes.len() > self.bytes_max {
             return Err("not enough memory".to_owned());
@@ -199,7 +199,7 @@ impl Writer {
                 _ => return Ok(None),
             }
         }
-        let Settings { sparse_converts, sparse_ratio, sparse_safe, .. } = self.settings;
+        let JsonSettings { sparse_converts, sparse_ratio, sparse_safe, .. } = self.settings;
         if sparse_ratio > 0.0 && longest > count * sparse_ratio && longest > sparse_safe {
             return match sparse_converts {
                 true => Ok(None),

@@ -40,7 +40,7 @@ pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
 
 /// A part of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+enum LayoutField {
     Signed(usize),
     Unsigned(usize),
     Float,
@@ -52,28 +52,30 @@ enum Field {
     Padding,
 }
 
-impl Field {
+impl LayoutField {
     fn size(self) -> usize {
         match self {
-            Field::Signed(size) | Field::Unsigned(size) | Field::Bytes(size) => size,
-            Field::Float => 4,
-            Field::Double => 8,
-            Field::Text => 0,
-            Field::Padding => 1,
+            LayoutField::Signed(size) | LayoutField::Unsigned(size) | LayoutField::Bytes(size) => {
+                size
+            }
+            LayoutField::Float => 4,
+            LayoutField::Double => 8,
+            LayoutField::Text => 0,
+            LayoutField::Padding => 1,
         }
     }
 }
 
 /// A format that is being read.
-struct Format<'a> {
+struct Layout<'a> {
     rest: &'a [u8],
     is_little: bool,
     alignment: usize,
 }
 
-impl<'a> Format<'a> {
-    fn new(text: &'a [u8]) -> Format<'a> {
-        Format { rest: text, is_little: cfg!(target_endian = "little"), alignment: 1 }
+impl<'a> Layout<'a> {
+    fn new(text: &'a [u8]) -> Layout<'a> {
+        Layout { rest: text, is_little: cfg!(target_endian = "little"), alignment: 1 }
     }
 
     /// The number that comes next in the format, or this one.
@@ -102,7 +104,7 @@ impl<'a> Format<'a> {
     }
 
     /// The next field, and so many bytes before it that it is where it is to be.
-    fn next(&mut self, total: usize) -> Result<Option<(Field, usize)>, String> {
+    fn next(&mut self, total: usize) -> Result<Option<(LayoutField, usize)>, String> {
         loop {
             let Some((first, rest)) = self.rest.split_first() else { return Ok(None) };
             self.rest = rest;
@@ -123,25 +125,25 @@ impl<'a> Format<'a> {
                     }
                     continue;
                 }
-                b'b' => Field::Signed(1),
-                b'B' => Field::Unsigned(1),
-                b'h' => Field::Signed(2),
-                b'H' => Field::Unsigned(2),
-                b'l' => Field::Signed(8),
-                b'L' | b'T' => Field::Unsigned(8),
-                b'i' => Field::Signed(self.integer_size()?),
-                b'I' => Field::Unsigned(self.integer_size()?),
-                b'f' => Field::Float,
-                b'd' | b'n' => Field::Double,
-                b'x' => Field::Padding,
-                b'c' => Field::Bytes(self.count(1)?),
-                b's' => Field::Text,
+                b'b' => LayoutField::Signed(1),
+                b'B' => LayoutField::Unsigned(1),
+                b'h' => LayoutField::Signed(2),
+                b'H' => LayoutField::Unsigned(2),
+                b'l' => LayoutField::Signed(8),
+                b'L' | b'T' => LayoutField::Unsigned(8),
+                b'i' => LayoutField::Signed(self.integer_size()?),
+                b'I' => LayoutField::Unsigned(self.integer_size()?),
+                b'f' => LayoutField::Float,
+                b'd' | b'n' => LayoutField::Double,
+                b'x' => LayoutField::Padding,
+                b'c' => LayoutField::Bytes(self.count(1)?),
+                b's' => LayoutField::Text,
                 other => {
                     return Err(format!("invalid format option '{}'", char::from(*other)));
                 }
             };
             let aligned = match field {
-                Field::Bytes(_) | Field::Text | Field::Padding => 1,
+                LayoutField::Bytes(_) | LayoutField::Text | LayoutField::Padding => 1,
                 _ => field.size().min(self.alignment).max(1),
             };
             let aligned = if aligned.is_power_of_two() { aligned } else { 1 };
@@ -170,7 +172,7 @@ impl<'a> Format<'a> {
 }
 
 fn pack(text: &[u8], values: &Table, bytes_max: usize) -> mlua::Result<Result<Vec<u8>, String>> {
-    let (mut format, mut out, mut at) = (Format::new(text), Vec::new(), 0);
+    let (mut format, mut out, mut at) = (Layout::new(text), Vec::new(), 0);
     loop {
         let (field, gap) = match format.next(out.len()) {
             Ok(Some(found)) => found,
@@ -178,7 +180,7 @@ fn pack(text: &[u8], values: &Table, bytes_max: usize) -> mlua::Result<Result<Ve
             Err(why) => return Ok(Err(why)),
         };
         out.resize(out.len() + gap, 0);
-        if field == Field::Padding {
+        if field == LayoutField::Padding {
             out.push(0);
             continue;
         }
@@ -194,19 +196,19 @@ fn pack(text: &[u8], values: &Table, bytes_max: usize) -> mlua::Result<Result<Ve
             format!("bad argument #{at} to '{name}' ({kind} expected, got {got})")
         };
         match field {
-            Field::Signed(size) | Field::Unsigned(size) => match number {
+            LayoutField::Signed(size) | LayoutField::Unsigned(size) => match number {
                 Some(number) => out.extend(format.integer_bytes(whole(number), size)),
                 None => return Ok(Err(wrong("number"))),
             },
-            Field::Float => match number {
+            LayoutField::Float => match number {
                 Some(number) => out.extend(format.ordered((number as f32).to_le_bytes())),
                 None => return Ok(Err(wrong("number"))),
             },
-            Field::Double => match number {
+            LayoutField::Double => match number {
                 Some(number) => out.extend(format.ordered(number.to_le_bytes())),
                 None => return Ok(Err(wrong("number"))),
             },
-            Field::Bytes(_) | Field::Text => {
+            LayoutField::Bytes(_) | LayoutField::Text => {
                 let Some(bytes) = argument(&value) else { return Ok(Err(wrong("string"))) };
                 let size = if field.size() == 0 { bytes.len() } else { field.size() };
                 let Some(bytes) = bytes.get(..size) else {
@@ -216,11 +218,11 @@ fn pack(text: &[u8], values: &Table, bytes_max: usize) -> mlua::Result<Result<Ve
                     )));
                 };
                 out.extend_from_slice(bytes);
-                if field == Field::Text {
+                if field == LayoutField::Text {
                     out.push(0);
                 }
             }
-            Field::Padding => {}
+            LayoutField::Padding => {}
         }
         if out.len() > bytes_max {
             return Ok(Err("not enough memory".to_owned()));
@@ -236,7 +238,7 @@ fn whole(number: f64) -> i64 {
 /// A table of the values, their number `n`, and where it goes on, `at`.
 fn unpack(lua: &Lua, text: &[u8], data: &[u8], from: usize) -> mlua::Result<Result<Table, String>> {
     const SHORT: &str = "bad argument #2 to 'unpack' (data string too short)";
-    let (mut format, mut at, mut count) = (Format::new(text), from, 0);
+    let (mut format, mut at, mut count) = (Layout::new(text), from, 0);
     let found = lua.create_table()?;
     loop {
         let (field, gap) = match format.next(at) {
@@ -250,7 +252,7 @@ fn unpack(lua: &Lua, text: &[u8], data: &[u8], from: usize) -> mlua::Result<Resu
         };
         at += gap;
         let mut size = field.size();
-        if field == Field::Bytes(0) {
+        if field == LayoutField::Bytes(0) {
             let before = if count > 0 { number(&found.raw_get(count)?) } else { None };
             let Some(before) = before.filter(|it| *it >= 0.0) else {
                 return Ok(Err("format 'c0' needs a previous size".to_owned()));
@@ -259,7 +261,7 @@ fn unpack(lua: &Lua, text: &[u8], data: &[u8], from: usize) -> mlua::Result<Resu
             count -= 1;
         }
         let rest = data.get(at..).unwrap_or(&[]);
-        if field == Field::Text {
+        if field == LayoutField::Text {
             let Some(end) = rest.iter().position(|it| *it == 0) else {
                 return Ok(Err("unfinished string in data".to_owned()));
             };
@@ -268,22 +270,22 @@ fn unpack(lua: &Lua, text: &[u8], data: &[u8], from: usize) -> mlua::Result<Resu
         let Some(bytes) = rest.get(..size).filter(|_| at <= data.len()) else {
             return Ok(Err(SHORT.to_owned()));
         };
-        at += size + usize::from(field == Field::Text);
-        if field == Field::Padding {
+        at += size + usize::from(field == LayoutField::Text);
+        if field == LayoutField::Padding {
             continue;
         }
         count += 1;
         let value = match field {
-            Field::Bytes(_) | Field::Text => Value::String(lua.create_string(bytes)?),
+            LayoutField::Bytes(_) | LayoutField::Text => Value::String(lua.create_string(bytes)?),
             numeric => Value::Number(format.number(numeric, bytes)),
         };
         found.raw_set(count, value)?;
     }
 }
 
-impl Format<'_> {
+impl Layout<'_> {
     /// The number that bytes are.
-    fn number(&self, field: Field, bytes: &[u8]) -> f64 {
+    fn number(&self, field: LayoutField, bytes: &[u8]) -> f64 {
         let float = bytes.try_into().map(|it| f64::from(f32::from_le_bytes(self.ordered(it))));
         let double = bytes.try_into().map(|it| f64::from_le_bytes(self.ordered(it)));
         let ordered: Vec<u8> = match self.is_little {
@@ -294,22 +296,22 @@ impl Format<'_> {
             ordered.iter().take(8).rev().fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
         let unused = 64 - 8 * ordered.len().min(8) as u32;
         match field {
-            Field::Float => float.unwrap_or(0.0),
-            Field::Double => double.unwrap_or(0.0),
-            Field::Signed(_) => ((low << unused) as i64 >> unused) as f64,
+            LayoutField::Float => float.unwrap_or(0.0),
+            LayoutField::Double => double.unwrap_or(0.0),
+            LayoutField::Signed(_) => ((low << unused) as i64 >> unused) as f64,
             _ => low as f64,
         }
     }
 }
 
 fn size(text: &[u8]) -> Result<usize, String> {
-    let (mut format, mut total) = (Format::new(text), 0_usize);
+    let (mut format, mut total) = (Layout::new(text), 0_usize);
     while let Some((field, gap)) = format.next(total)? {
         match field {
-            Field::Text => {
+            LayoutField::Text => {
                 return Err("bad argument #1 to 'size' (option 's' has no fixed size)".to_owned());
             }
-            Field::Bytes(0) => {
+            LayoutField::Bytes(0) => {
                 return Err("bad argument #1 to 'size' (option 'c0' has no fixed size)".to_owned());
             }
             _ => {}

@@ -118,38 +118,38 @@ impl<'a> Matcher<'a> {
                         None => return Ok(None),
                     },
                     _ => match self.single(at, rest)? {
-                        Next::Goes(next_at, next_rest) => (at, rest) = (next_at, next_rest),
-                        Next::Ends(end) => return Ok(end),
+                        MatchStep::Goes(next_at, next_rest) => (at, rest) = (next_at, next_rest),
+                        MatchStep::Ends(end) => return Ok(end),
                     },
                 },
                 Some(_) => match self.single(at, rest)? {
-                    Next::Goes(next_at, next_rest) => (at, rest) = (next_at, next_rest),
-                    Next::Ends(end) => return Ok(end),
+                    MatchStep::Goes(next_at, next_rest) => (at, rest) = (next_at, next_rest),
+                    MatchStep::Ends(end) => return Ok(end),
                 },
             }
         }
     }
 
     /// One class of letters, and how often it may come.
-    fn single(&mut self, at: usize, rest: usize) -> Result<Next, PatternError> {
+    fn single(&mut self, at: usize, rest: usize) -> Result<MatchStep, PatternError> {
         let end = self.class_end(rest)?;
         match self.pattern.get(end) {
             Some(b'?') => {
                 if self.is_single(at, rest, end)
                     && let Some(found) = self.matches(at + 1, end + 1)?
                 {
-                    return Ok(Next::Ends(Some(found)));
+                    return Ok(MatchStep::Ends(Some(found)));
                 }
-                Ok(Next::Goes(at, end + 1))
+                Ok(MatchStep::Goes(at, end + 1))
             }
-            Some(b'*') => Ok(Next::Ends(self.most(at, rest, end)?)),
+            Some(b'*') => Ok(MatchStep::Ends(self.most(at, rest, end)?)),
             Some(b'+') if self.is_single(at, rest, end) => {
-                Ok(Next::Ends(self.most(at + 1, rest, end)?))
+                Ok(MatchStep::Ends(self.most(at + 1, rest, end)?))
             }
-            Some(b'+') => Ok(Next::Ends(None)),
-            Some(b'-') => Ok(Next::Ends(self.fewest(at, rest, end)?)),
-            _ if self.is_single(at, rest, end) => Ok(Next::Goes(at + 1, end)),
-            _ => Ok(Next::Ends(None)),
+            Some(b'+') => Ok(MatchStep::Ends(None)),
+            Some(b'-') => Ok(MatchStep::Ends(self.fewest(at, rest, end)?)),
+            _ if self.is_single(at, rest, end) => Ok(MatchStep::Goes(at + 1, end)),
+            _ => Ok(MatchStep::Ends(None)),
         }
     }
 
@@ -297,7 +297,7 @@ impl<'a> Matcher<'a> {
 }
 
 /// How a match goes on.
-enum Next {
+enum MatchStep {
     Goes(usize, usize),
     Ends(Option<usize>),
 }

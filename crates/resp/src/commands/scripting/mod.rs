@@ -4,6 +4,7 @@ mod drive;
 mod eval;
 mod functions;
 mod lists;
+mod loading;
 mod replies;
 mod restoring;
 mod rows;

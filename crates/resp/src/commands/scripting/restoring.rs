@@ -1,6 +1,6 @@
 //! `FUNCTION RESTORE`.
 
-use super::functions::{refused_or, registered};
+use super::loading::{refused_or, registered};
 use super::rows::{change, libraries};
 use crate::call::{Answer, CommandCall};
 use crate::engine::{LibrarySet, undumped};
