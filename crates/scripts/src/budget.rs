@@ -25,6 +25,8 @@ pub(crate) struct Budget {
     spent: Cell<Duration>,
     /// Since when it runs.
     resumed: Cell<Instant>,
+    /// Since when it has not let others go on: commands that it calls do not.
+    paused: Cell<Instant>,
     stopped: RefCell<Option<String>>,
     /// Bytes of memory that Lua had at the end of the last run.
     memory: Cell<usize>,
@@ -37,6 +39,7 @@ impl Budget {
             instructions: Cell::new(0),
             spent: Cell::new(Duration::ZERO),
             resumed: Cell::new(Instant::now()),
+            paused: Cell::new(Instant::now()),
             stopped: RefCell::default(),
             memory: Cell::new(0),
         }
@@ -48,6 +51,7 @@ impl Budget {
         self.instructions.set(0);
         self.spent.set(Duration::ZERO);
         self.resumed.set(Instant::now());
+        self.paused.set(Instant::now());
         *self.stopped.borrow_mut() = None;
     }
 
@@ -75,6 +79,11 @@ impl Budget {
         self.resumed.set(Instant::now());
     }
 
+    /// Others have gone on.
+    pub fn has_paused(&self) {
+        self.paused.set(Instant::now());
+    }
+
     /// The instructions that it has taken, and the time.
     pub fn taken(&self) -> (u64, Duration) {
         (self.instructions.get(), self.spent.get())
@@ -95,8 +104,7 @@ impl Budget {
             );
             return BudgetVerdict::Stops;
         }
-        let now = self.resumed.get().elapsed();
-        if self.spent.get() + now > limits.time {
+        if self.spent.get() + self.resumed.get().elapsed() > limits.time {
             self.stop(
                 "LIMIT the script has run longer than it may (`script-time-limit`); nothing of it \
                  was done"
@@ -104,7 +112,10 @@ impl Budget {
             );
             return BudgetVerdict::Stops;
         }
-        if now > PAUSE_AFTER { BudgetVerdict::Pauses } else { BudgetVerdict::Goes }
+        match self.paused.get().elapsed() > PAUSE_AFTER {
+            true => BudgetVerdict::Pauses,
+            false => BudgetVerdict::Goes,
+        }
     }
 
     /// It is to stop, for the first reason that is given.

@@ -119,6 +119,7 @@ impl<'a> LuaState<'a> {
             own.budget.suspend();
             let input = yielder.suspend(ScriptStep::Pause);
             own.budget.resume();
+            own.budget.has_paused();
             stop_unless(&own, matches!(input, ScriptInput::Continue), input)
         };
         lua.set_named_registry_value(PAUSE, scope.create_function(pause)?)?;

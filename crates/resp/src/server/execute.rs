@@ -59,7 +59,7 @@ struct Done {
 }
 
 /// Commands that are one transaction.
-struct CommandBatch<'a> {
+struct TransactionItems<'a> {
     items: &'a [CommandItem],
     watched: &'a [Watched],
     long: LongReplies,
@@ -96,7 +96,7 @@ impl Shared {
         };
         #[cfg(feature = "scripts")]
         let taken = ScriptsTaken::default();
-        let batch = CommandBatch {
+        let batch = TransactionItems {
             items,
             watched,
             long,
@@ -182,9 +182,9 @@ impl Shared {
         &self,
         tx: &Tx,
         client: &RespClient,
-        batch: &CommandBatch<'_>,
+        batch: &TransactionItems<'_>,
     ) -> Result<Done, CommandStop> {
-        let CommandBatch { items, watched, long, .. } = *batch;
+        let TransactionItems { items, watched, long, .. } = *batch;
         #[cfg(feature = "scripts")]
         batch.taken.begin_attempt();
         let scope = self.scope(tx);

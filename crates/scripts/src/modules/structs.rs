@@ -67,15 +67,15 @@ impl LayoutField {
 }
 
 /// A format that is being read.
-struct Layout<'a> {
+struct LayoutReader<'a> {
     rest: &'a [u8],
     is_little: bool,
     alignment: usize,
 }
 
-impl<'a> Layout<'a> {
-    fn new(text: &'a [u8]) -> Layout<'a> {
-        Layout { rest: text, is_little: cfg!(target_endian = "little"), alignment: 1 }
+impl<'a> LayoutReader<'a> {
+    fn new(text: &'a [u8]) -> LayoutReader<'a> {
+        LayoutReader { rest: text, is_little: cfg!(target_endian = "little"), alignment: 1 }
     }
 
     /// The number that comes next in the format, or this one.
@@ -172,7 +172,7 @@ impl<'a> Layout<'a> {
 }
 
 fn pack(text: &[u8], values: &Table, bytes_max: usize) -> mlua::Result<Result<Vec<u8>, String>> {
-    let (mut format, mut out, mut at) = (Layout::new(text), Vec::new(), 0);
+    let (mut format, mut out, mut at) = (LayoutReader::new(text), Vec::new(), 0);
     loop {
         let (field, gap) = match format.next(out.len()) {
             Ok(Some(found)) => found,
@@ -238,7 +238,7 @@ fn whole(number: f64) -> i64 {
 /// A table of the values, their number `n`, and where it goes on, `at`.
 fn unpack(lua: &Lua, text: &[u8], data: &[u8], from: usize) -> mlua::Result<Result<Table, String>> {
     const SHORT: &str = "bad argument #2 to 'unpack' (data string too short)";
-    let (mut format, mut at, mut count) = (Layout::new(text), from, 0);
+    let (mut format, mut at, mut count) = (LayoutReader::new(text), from, 0);
     let found = lua.create_table()?;
     loop {
         let (field, gap) = match format.next(at) {
@@ -283,7 +283,7 @@ fn unpack(lua: &Lua, text: &[u8], data: &[u8], from: usize) -> mlua::Result<Resu
     }
 }
 
-impl Layout<'_> {
+impl LayoutReader<'_> {
     /// The number that bytes are.
     fn number(&self, field: LayoutField, bytes: &[u8]) -> f64 {
         let float = bytes.try_into().map(|it| f64::from(f32::from_le_bytes(self.ordered(it))));
@@ -305,7 +305,7 @@ impl Layout<'_> {
 }
 
 fn size(text: &[u8]) -> Result<usize, String> {
-    let (mut format, mut total) = (Layout::new(text), 0_usize);
+    let (mut format, mut total) = (LayoutReader::new(text), 0_usize);
     while let Some((field, gap)) = format.next(total)? {
         match field {
             LayoutField::Text => {
