@@ -7,9 +7,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use mlua::{Lua, Value};
+use mlua::{Function, Lua, Value};
 
 use crate::budget::{Budget, BudgetVerdict};
+
+/// Where the function is that lets others go on.
+pub(crate) const PAUSE: &str = "muesli.pause";
+/// So many bytes count as an instruction.
+const BYTES_AN_INSTRUCTION: usize = 16;
 
 /// Whether it was fine, and what was found, or why not. An error: the run is to stop.
 pub(crate) type Native = mlua::Result<(bool, Value)>;
@@ -32,15 +37,24 @@ pub(crate) struct Natives {
 }
 
 impl Natives {
-    /// Counts what they do as so many instructions.
+    /// Counts what they do as so many instructions, and lets others go on if it is time.
     ///
     /// # Errors
     /// The run is to stop.
-    pub fn charge(&self, instructions: u64) -> mlua::Result<()> {
+    pub fn charge(&self, lua: &Lua, instructions: u64) -> mlua::Result<()> {
         match self.budget.charge(instructions) {
+            BudgetVerdict::Goes => Ok(()),
+            BudgetVerdict::Pauses => lua.named_registry_value::<Function>(PAUSE)?.call(()),
             BudgetVerdict::Stops => Err(self.stopped()),
-            BudgetVerdict::Goes | BudgetVerdict::Pauses => Ok(()),
         }
+    }
+
+    /// The same for so many bytes that are looked at or written.
+    ///
+    /// # Errors
+    /// As of `charge`.
+    pub fn charge_bytes(&self, lua: &Lua, bytes: usize) -> mlua::Result<()> {
+        self.charge(lua, (bytes / BYTES_AN_INSTRUCTION) as u64)
     }
 
     pub fn stopped(&self) -> mlua::Error {

@@ -10,27 +10,25 @@ use mlua::{
     Value, VmState,
 };
 
-use crate::budget::{Budget, BudgetVerdict};
+use crate::budget::Budget;
 use crate::convert::{ReplyBuilder, argument, field, strings, to_lua};
 use crate::hash::sha1_hex;
 use crate::job::{
     LibraryCode, LibraryFunction, ScriptEnd, ScriptInput, ScriptJob, ScriptStep, ScriptTask,
 };
-use crate::natives::{Native, Natives};
+use crate::natives::{Native, Natives, PAUSE};
 use crate::registering::Registering;
 use crate::value::ScriptValue;
 use crate::{modules, patterns};
 
 /// The budget is looked at after so many instructions.
-const HOOK_EVERY: u32 = 1000;
+const HOOK_EVERY: u32 = 500;
 /// So many scripts stay compiled.
 const COMPILED_MAX: usize = 256;
 /// With more memory than this after a run, or than this share of what it may have, what is not
 /// needed is taken away at once.
 const MEMORY_SWEPT: usize = 4 << 20;
 const MEMORY_SHARE: usize = 8;
-/// Where the function is that lets others go on.
-const PAUSE: &str = "muesli.pause";
 /// The code of the sandbox, which is one chunk of Lua.
 const SANDBOX: &str = concat!(
     include_str!("sandbox/base.lua"),
@@ -129,14 +127,7 @@ impl<'a> LuaState<'a> {
         lua.set_globals(globals.clone())?;
         let own = natives.clone();
         let hook = move |lua: &Lua, _: &mlua::Debug<'_>| {
-            match own.budget.charge(u64::from(HOOK_EVERY)) {
-                BudgetVerdict::Goes => {}
-                BudgetVerdict::Pauses => {
-                    lua.named_registry_value::<Function>(PAUSE)?.call::<()>(())?
-                }
-                BudgetVerdict::Stops => return Err(own.stopped()),
-            }
-            Ok(VmState::Continue)
+            own.charge(lua, u64::from(HOOK_EVERY)).map(|()| VmState::Continue)
         };
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_EVERY), hook)?;
         lua.gc_collect()?;
@@ -363,6 +354,9 @@ fn add_of_state(
     let own = natives.clone();
     let is_stopped = move |_: &Lua, ()| Ok(own.budget.is_stopped());
     native.raw_set("is_stopped", lua.create_function(is_stopped)?)?;
+    let own = natives.clone();
+    let collected = move |lua: &Lua, ()| own.charge_bytes(lua, lua.used_memory());
+    native.raw_set("collected", lua.create_function(collected)?)?;
     let version = resp3.clone();
     let set_version = move |_: &Lua, chosen: f64| {
         version.set(chosen == 3.0);

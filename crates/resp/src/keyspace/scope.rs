@@ -4,6 +4,8 @@ use std::cell::{Cell, RefCell};
 
 use muesli::{Range, SmallBytes, Space, Tx};
 
+#[cfg(feature = "scripts")]
+use super::events::KeyEvent;
 use super::events::KeyEvents;
 use super::header::{KeyHeader, KeyValue, ValueKind};
 use super::rows::{ContentPart, DATABASES, Generation, Id, RowKey, hash, tag};
@@ -55,6 +57,17 @@ pub(crate) struct KeyScope<'t> {
     /// What scripts have for channels, once it has committed: whether these are of shards, the
     /// channel, and the message.
     pub published: RefCell<Vec<(bool, Vec<u8>, Vec<u8>)>>,
+}
+
+/// What a child of a transaction has done, beside its rows.
+#[cfg(feature = "scripts")]
+pub(crate) struct ChildEffects {
+    generations: [Option<Generation>; DATABASES],
+    ready: Vec<Ready>,
+    all_ready: bool,
+    changes: u64,
+    events: Vec<KeyEvent>,
+    published: Vec<(bool, Vec<u8>, Vec<u8>)>,
 }
 
 /// A key in a transaction, with what it has.
@@ -122,15 +135,28 @@ impl<'t> KeyScope<'t> {
         KeyScope { events: self.events.child(), ..child }
     }
 
-    /// What a child has done is this scope's.
+    /// What a child has done, beside its rows.
     #[cfg(feature = "scripts")]
-    pub fn merge(&self, child: &KeyScope<'_>) {
-        *self.generations.borrow_mut() = *child.generations.borrow();
-        self.ready.borrow_mut().append(&mut child.ready.borrow_mut());
-        self.published.borrow_mut().append(&mut child.published.borrow_mut());
-        self.all_ready.set(self.all_ready.get() || child.all_ready.get());
-        self.changes.set(self.changes.get() + child.changes.get());
-        self.events.merge(child.events.take());
+    pub fn effects(&self) -> ChildEffects {
+        ChildEffects {
+            generations: *self.generations.borrow(),
+            ready: self.ready.take(),
+            all_ready: self.all_ready.get(),
+            changes: self.changes.get(),
+            events: self.events.take(),
+            published: self.published.take(),
+        }
+    }
+
+    /// What a child has done that was merged is this scope's.
+    #[cfg(feature = "scripts")]
+    pub fn merge(&self, child: ChildEffects) {
+        *self.generations.borrow_mut() = child.generations;
+        self.ready.borrow_mut().extend(child.ready);
+        self.published.borrow_mut().extend(child.published);
+        self.all_ready.set(self.all_ready.get() || child.all_ready);
+        self.changes.set(self.changes.get() + child.changes);
+        self.events.merge(child.events);
     }
 
     pub async fn get(&self, row: SmallBytes) -> Result<Option<SmallBytes>, CommandStop> {

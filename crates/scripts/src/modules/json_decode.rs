@@ -1,16 +1,20 @@
 //! `cjson.decode`.
 
+use std::rc::Rc;
+
 use mlua::{Lua, String as LuaString, Table, Value};
 
-use crate::natives::{Native, fail, fine};
+use crate::natives::{Native, Natives, fail, fine};
 
 /// Arrays and objects may be so deep within each other, whatever a script asks for.
 const DEPTH_MAX: usize = 1000;
 
 /// Adds it.
-pub(super) fn register(lua: &Lua, native: &Table) -> mlua::Result<()> {
-    let decode = |lua: &Lua, (text, depth_max, invalid): (LuaString, f64, bool)| -> Native {
+pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua::Result<()> {
+    let own = natives.clone();
+    let decode = move |lua: &Lua, (text, depth_max, invalid): (LuaString, f64, bool)| -> Native {
         let text = text.as_bytes();
+        own.charge_bytes(lua, text.len())?;
         if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
             return fail(lua, "JSON parser does not support UTF-16 or UTF-32");
         }

@@ -65,7 +65,7 @@ pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
         let mut writer = JsonWriter { settings, out: String::new(), bytes: Vec::new(), bytes_max };
         match writer.value(&value, 0) {
             Ok(()) => {
-                own.charge((writer.bytes.len() / 16) as u64)?;
+                own.charge_bytes(lua, writer.bytes.len())?;
                 fine(Value::String(lua.create_string(&writer.bytes)?))
             }
             Err(why) => fail(lua, &why),

@@ -20,7 +20,7 @@ pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
                 return fail(lua, "not enough memory");
             }
         }
-        own.charge((packer.out.len() / 16) as u64)?;
+        own.charge_bytes(lua, packer.out.len())?;
         fine(Value::String(lua.create_string(&packer.out)?))
     };
     native.raw_set("message_pack", lua.create_function(pack)?)

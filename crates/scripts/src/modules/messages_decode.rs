@@ -1,17 +1,21 @@
 //! `cmsgpack.unpack` and its kin.
 
+use std::rc::Rc;
+
 use mlua::{Lua, String as LuaString, Table, Value};
 
-use crate::natives::{Native, fail, fine};
+use crate::natives::{Native, Natives, fail, fine};
 
 /// Arrays and maps may be so deep within each other.
 const DEPTH_MAX: usize = 500;
 
 /// Adds it: of a string, from a position on, so many values, or all if that is 0. What it gives is
 /// a table of the values, their number `n`, and where it goes on, `at`: -1 at the end.
-pub(super) fn register(lua: &Lua, native: &Table) -> mlua::Result<()> {
-    let unpack = |lua: &Lua, (text, from, most): (LuaString, usize, usize)| -> Native {
+pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua::Result<()> {
+    let own = natives.clone();
+    let unpack = move |lua: &Lua, (text, from, most): (LuaString, usize, usize)| -> Native {
         let text = text.as_bytes();
+        own.charge_bytes(lua, text.len().saturating_sub(from))?;
         let mut unpacker = Unpacker { lua, rest: text.get(from..).unwrap_or(&[]) };
         let (all, mut count) = (lua.create_table()?, 0);
         while !unpacker.rest.is_empty() && (most == 0 || count < most) {

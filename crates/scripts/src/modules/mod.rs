@@ -18,9 +18,9 @@ use crate::natives::Natives;
 pub(crate) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua::Result<()> {
     bits::register(lua, native)?;
     json_encode::register(lua, native, natives)?;
-    json_decode::register(lua, native)?;
+    json_decode::register(lua, native, natives)?;
     messages::register(lua, native, natives)?;
-    messages_decode::register(lua, native)?;
+    messages_decode::register(lua, native, natives)?;
     random::register(lua, native, natives)?;
     structs::register(lua, native, natives)
 }

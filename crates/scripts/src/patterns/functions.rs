@@ -15,8 +15,8 @@ pub(crate) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
     };
     native.raw_set("search", lua.create_function(search)?)?;
     let own = natives.clone();
-    let plain = move |_: &Lua, (subject, wanted, from): (LuaString, LuaString, usize)| {
-        own.charge((subject.as_bytes().len() / 64) as u64)?;
+    let plain = move |lua: &Lua, (subject, wanted, from): (LuaString, LuaString, usize)| {
+        own.charge_bytes(lua, subject.as_bytes().len())?;
         let subject = subject.as_bytes();
         let found = memchr::memmem::find(&subject[from.min(subject.len())..], &wanted.as_bytes());
         Ok(found.map(|it| it + from + 1))
@@ -31,7 +31,7 @@ pub(crate) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
         let count = if count >= 1.0 { count as usize } else { 0 };
         match text.len().checked_mul(count) {
             Some(bytes) if bytes <= own.memory_bytes() => {
-                own.charge((bytes / 64) as u64)?;
+                own.charge_bytes(lua, bytes)?;
                 fine(Value::String(lua.create_string(text.repeat(count))?))
             }
             _ => fail(lua, "not enough memory"),
@@ -52,7 +52,7 @@ fn search(
     (from, anchored): (usize, bool),
 ) -> Native {
     let (subject, pattern) = (subject.as_bytes(), pattern.as_bytes());
-    let charge = |steps| natives.charge(steps).is_ok();
+    let charge = |steps| natives.charge(lua, steps).is_ok();
     let mut matcher = Matcher::new(&subject, &pattern, &charge);
     let (begin, end) = match matcher.search(from.min(subject.len()), anchored) {
         Ok(Some(found)) => found,
@@ -92,7 +92,7 @@ fn replace(lua: &Lua, natives: &Natives, (subject, pattern, by, most): &Replace)
         [b'^', rest @ ..] => (true, rest),
         rest => (false, rest),
     };
-    let charge = |steps| natives.charge(steps).is_ok();
+    let charge = |steps| natives.charge(lua, steps).is_ok();
     let mut matcher = Matcher::new(&subject, pattern, &charge);
     let (mut out, mut at, mut count) = (Vec::new(), 0, 0_u64);
     while (count as f64) < *most {

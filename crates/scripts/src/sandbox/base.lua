@@ -219,7 +219,9 @@ end
 originals.collectgarbage = function(option)
     if option == 'count' then return collectgarbage('count') end
     if option == nil or option == 'collect' or option == 'step' then
-        return collectgarbage('collect')
+        local left = collectgarbage('collect')
+        native.collected()
+        return left
     end
     return 0
 end

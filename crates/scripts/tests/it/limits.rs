@@ -30,6 +30,8 @@ fn a_script_stops_at_its_instructions_whatever_it_catches() {
         "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
         "while true do redis.call('ping') end",
         "while true do redis.pcall('fail') end",
+        "while true do collectgarbage() end",
+        "local s = string.rep('[', 1e5) while true do pcall(cjson.decode, s) end",
         "string.find(string.rep('a', 10000), string.rep('.-', 12) .. 'b')",
         "string.gsub(string.rep('a', 10000), string.rep('.-', 12) .. 'b', '')",
         "for i in string.gmatch(string.rep('a', 10000), string.rep('.-', 12) .. 'b') do end",

@@ -62,10 +62,11 @@ async fn run_in_part(
     let body = async |tx: &Tx| {
         let scope = call.scope.child(tx);
         let end = run_in(call, &scope, running, task, options).await?;
-        call.scope.merge(&scope);
-        Ok::<_, CommandStop>(end)
+        Ok::<_, CommandStop>((end, scope.effects()))
     };
-    call.scope.tx.nested(body).await
+    let (end, effects) = call.scope.tx.nested(body).await?;
+    call.scope.merge(effects);
+    Ok(end)
 }
 
 async fn run_in(
