@@ -159,7 +159,7 @@ fn flags(table: &Table) -> mlua::Result<Option<Vec<String>>> {
             Value::Nil => break,
             Value::String(name) => {
                 let name = name.to_string_lossy();
-                if ScriptFlags::default().add(&name).is_err() {
+                if !ScriptFlags::default().add(&name) {
                     return Ok(None);
                 }
                 if !names.contains(&name) {

@@ -80,6 +80,8 @@ fn serve_in_state(
 
 /// The functions of a library that has been loaded, by their names in small letters.
 type Functions = HashMap<String, Function>;
+/// The functions of a library as they were registered, and by their names.
+type LoadedLibrary = (Vec<LibraryFunction>, Functions);
 
 /// A state of Lua with the sandbox.
 struct LuaState<'a> {
@@ -245,10 +247,7 @@ impl<'a> LuaState<'a> {
     }
 
     /// Loads a library: what it registers, by their names in small letters as well.
-    fn load(
-        &self,
-        code: &[u8],
-    ) -> mlua::Result<Result<(Vec<LibraryFunction>, Functions), Vec<u8>>> {
+    fn load(&self, code: &[u8]) -> mlua::Result<Result<LoadedLibrary, Vec<u8>>> {
         let globals = &self.function_globals;
         let function =
             match self.compile_in(code, "@user_function", globals, "compiling function")? {

@@ -16,21 +16,18 @@ const NAMES: [&str; 5] =
     ["no-writes", "allow-oom", "allow-stale", "no-cluster", "allow-cross-slot-keys"];
 
 impl ScriptFlags {
-    /// Sets the flag of this name.
-    ///
-    /// # Errors
-    /// There is none of this name.
-    pub fn add(&mut self, name: &str) -> Result<(), ()> {
+    /// Sets the flag of this name; whether there is one.
+    pub fn add(&mut self, name: &str) -> bool {
         self.no_writes |= name == "no-writes";
         self.allow_oom |= name == "allow-oom";
-        if NAMES.contains(&name) { Ok(()) } else { Err(()) }
+        NAMES.contains(&name)
     }
 
     /// The flags of these names.
     pub fn of(names: &[String]) -> ScriptFlags {
         let mut flags = ScriptFlags::default();
         for name in names {
-            let _ = flags.add(name); // They were checked when the function was registered.
+            flags.add(name); // They were checked when the function was registered.
         }
         flags
     }
@@ -64,7 +61,7 @@ pub fn script(body: &[u8]) -> Result<(ScriptFlags, &[u8]), String> {
             return Err(format!("Unknown lua shebang option: {option}"));
         };
         for name in names.split(',').filter(|_| !names.is_empty()) {
-            if flags.add(name).is_err() {
+            if !flags.add(name) {
                 return Err(format!("Unexpected flag in script shebang: {name}"));
             }
         }

@@ -12,6 +12,15 @@ pub(crate) struct KeyEvent {
     pub key: Vec<u8>,
 }
 
+/// A message that a script has for a channel, once it has committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PublishedMessage {
+    /// The channel is one of a shard.
+    pub of_shards: bool,
+    pub channel: Vec<u8>,
+    pub message: Vec<u8>,
+}
+
 /// The events of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct KeyEvents {

@@ -42,8 +42,10 @@ pub(crate) mod tag {
     pub const INSTANCE: u8 = b'i';
     pub const LAST_GENERATION: u8 = b'g';
     /// A library of functions, by its name.
+    #[cfg(feature = "scripts")]
     pub const LIBRARY: u8 = b'l';
     /// The version of all libraries.
+    #[cfg(feature = "scripts")]
     pub const LIBRARIES: u8 = b'v';
 }
 

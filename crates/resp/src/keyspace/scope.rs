@@ -6,7 +6,7 @@ use muesli::{Range, SmallBytes, Space, Tx};
 
 #[cfg(feature = "scripts")]
 use super::events::KeyEvent;
-use super::events::KeyEvents;
+use super::events::{KeyEvents, PublishedMessage};
 use super::header::{KeyHeader, KeyValue, ValueKind};
 use super::rows::{ContentPart, DATABASES, Generation, Id, RowKey, hash, tag};
 use super::stop::{CommandStop, texts};
@@ -54,9 +54,8 @@ pub(crate) struct KeyScope<'t> {
     pub changes: Cell<u64>,
     /// What is told of them.
     pub events: KeyEvents,
-    /// What scripts have for channels, once it has committed: whether these are of shards, the
-    /// channel, and the message.
-    pub published: RefCell<Vec<(bool, Vec<u8>, Vec<u8>)>>,
+    /// What scripts have for channels, once it has committed.
+    pub published: RefCell<Vec<PublishedMessage>>,
 }
 
 /// What a child of a transaction has done, beside its rows.
@@ -67,7 +66,7 @@ pub(crate) struct ChildEffects {
     all_ready: bool,
     changes: u64,
     events: Vec<KeyEvent>,
-    published: Vec<(bool, Vec<u8>, Vec<u8>)>,
+    published: Vec<PublishedMessage>,
 }
 
 /// A key in a transaction, with what it has.

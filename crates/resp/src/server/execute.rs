@@ -10,7 +10,7 @@ use crate::commands::spec::{Body, Spec};
 use crate::commands::table::keys_of;
 #[cfg(feature = "scripts")]
 use crate::engine::ScriptsTaken;
-use crate::keyspace::events::{KeyEvent, KeyEvents};
+use crate::keyspace::events::{KeyEvent, KeyEvents, PublishedMessage};
 use crate::keyspace::rows::DATABASES;
 use crate::keyspace::scope::{KeyScope, Ready};
 use crate::keyspace::stop::CommandStop;
@@ -55,7 +55,7 @@ struct Done {
     all_ready: bool,
     changes: u64,
     events: Vec<KeyEvent>,
-    published: Vec<(bool, Vec<u8>, Vec<u8>)>,
+    published: Vec<PublishedMessage>,
 }
 
 /// Commands that are one transaction.
@@ -116,7 +116,7 @@ impl Shared {
             client.made_ready.borrow_mut().extend(done.ready);
         }
         self.tell_events(&done.events);
-        for (of_shards, channel, message) in &done.published {
+        for PublishedMessage { of_shards, channel, message } in &done.published {
             let kind = if *of_shards { ChannelKind::Shard } else { ChannelKind::Channel };
             let reached = self.channels.publish(kind, channel, message);
             reached.iter().for_each(|client| self.list(client));

@@ -8,6 +8,7 @@ use crate::call::{Answer, Answering, CommandCall, ScriptHost, ScriptedCommand};
 use crate::commands::spec::{Body, Spec};
 use crate::commands::table::find;
 use crate::engine::{ScriptEngine, ScriptsTaken};
+use crate::keyspace::events::PublishedMessage;
 use crate::keyspace::stop::CommandStop;
 use crate::protocol::numbers;
 use crate::protocol::reply::RespReply;
@@ -109,8 +110,9 @@ fn own(shared: &Shared, asked: &ScriptedCommand<'_>, spec: &Spec) -> Answer {
             let of_shards = name == "spublish";
             let kind = if of_shards { ChannelKind::Shard } else { ChannelKind::Channel };
             let reached = shared.channels.listeners(kind, arg(1));
-            let message = (of_shards, arg(1).to_vec(), arg(2).to_vec());
-            asked.scope.published.borrow_mut().push(message);
+            let (channel, message) = (arg(1).to_vec(), arg(2).to_vec());
+            let published = PublishedMessage { of_shards, channel, message };
+            asked.scope.published.borrow_mut().push(published);
             Ok(RespReply::count(reached))
         }
         _ => CommandStop::refused("ERR This Redis command is not allowed from script"),
