@@ -1,8 +1,12 @@
 //! A command as its handler sees it, and how handlers answer.
 
+#[cfg(feature = "scripts")]
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 
+#[cfg(feature = "scripts")]
+use crate::engine::{ScriptEngine, ScriptsTaken};
 use crate::keyspace::scope::KeyScope;
 use crate::keyspace::stop::{CommandStop, texts};
 use crate::protocol::numbers;
@@ -18,13 +22,50 @@ pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + 'a>>;
 /// A handler of commands that work on data.
 pub(crate) type Handler = for<'a> fn(&'a CommandCall<'a>) -> Answering<'a>;
 
+/// A command that a script calls.
+#[cfg(feature = "scripts")]
+pub(crate) struct ScriptedCommand<'a> {
+    pub scope: &'a KeyScope<'a>,
+    pub command: &'a RespCommand,
+    pub version: RespVersion,
+    /// The database that the script has chosen.
+    pub db: &'a Cell<u8>,
+    /// Whether the script has called a command that writes.
+    pub has_written: &'a Cell<bool>,
+    pub may_write: bool,
+    /// It is run where the server has more memory than it may.
+    pub may_grow: bool,
+}
+
+/// The server, as scripts need it.
+#[cfg(feature = "scripts")]
+pub(crate) trait ScriptHost {
+    /// Runs a command that a script calls.
+    fn command<'a>(&'a self, asked: ScriptedCommand<'a>) -> Answering<'a>;
+
+    /// Whether there is a command of this name.
+    fn is_command(&self, name: &[u8]) -> bool;
+
+    /// Whether the server has more memory than it may.
+    fn is_over_memory(&self) -> bool;
+
+    fn engine(&self) -> &ScriptEngine;
+}
+
 /// A command in a transaction.
 pub(crate) struct CommandCall<'a> {
     pub scope: &'a KeyScope<'a>,
+    #[cfg(feature = "scripts")]
+    pub host: &'a dyn ScriptHost,
+    /// What scripts have taken in this transaction, with the attempts before.
+    #[cfg(feature = "scripts")]
+    pub taken: &'a ScriptsTaken,
     /// The database that its client has chosen.
     pub db: u8,
     pub command: &'a RespCommand,
     pub version: RespVersion,
+    /// A script has called it.
+    pub from_script: bool,
     /// Its client has waited, and looks again: what is of another type is still to come.
     pub waited: bool,
     /// A reply may become so long, about, where a short command can ask for any length.

@@ -5,6 +5,8 @@
 
 mod call;
 mod commands;
+#[cfg(feature = "scripts")]
+mod engine;
 mod keyspace;
 pub mod protocol;
 mod server;

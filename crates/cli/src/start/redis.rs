@@ -33,8 +33,8 @@ pub fn serve(config: &Config) -> anyhow::Result<()> {
 
 fn resp_options(config: &Config, shared: bool) -> RespOptions {
     let durable = !matches!(config.server.durability, Durability::Memory);
-    let clients_max = config.resp_clients_max;
-    RespOptions { clients_max, shared, durable, ..RespOptions::default() }
+    let (clients_max, script_notice) = (config.resp_clients_max, config.server.notice);
+    RespOptions { clients_max, shared, durable, script_notice, ..RespOptions::default() }
 }
 
 fn retry() -> Retry {

@@ -8,6 +8,8 @@ mod lists;
 pub(crate) mod many_keys;
 pub mod page;
 pub(crate) mod pattern;
+#[cfg(feature = "scripts")]
+mod scripting;
 mod server;
 mod sets;
 mod sorted;

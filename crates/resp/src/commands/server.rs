@@ -47,7 +47,7 @@ pub(super) const TABLE: &[Spec] = &[
         "server",
         "cluster",
         -2,
-        "admin stale",
+        "admin noscript stale",
         "3.0.0",
         "as of a Redis without cluster mode: every server serves every key",
     ),
@@ -84,12 +84,10 @@ pub(super) const TABLE: &[Spec] = &[
         "generic",
         "wait",
         3,
-        "blocking",
+        "noscript blocking",
         "3.0.0",
         "0 at once: what is acknowledged is where it is to be",
     ),
-    own("scripting", "function", -2, "noscript", "7.0.0", "FLUSH and LIST alone"),
-    own("scripting", "script", -2, "noscript", "2.6.0", "FLUSH and EXISTS alone"),
     own("transactions", "discard", 1, "noscript loading stale fast", "2.0.0", ""),
     own(
         "transactions",
@@ -135,4 +133,17 @@ pub(super) const TABLE: &[Spec] = &[
     own("pubsub", "subscribe", -2, "pubsub noscript loading stale", "2.0.0", ""),
     own("pubsub", "sunsubscribe", -1, "pubsub noscript loading stale", "7.0.0", ""),
     own("pubsub", "unsubscribe", -1, "pubsub noscript loading stale", "2.0.0", ""),
+];
+
+/// What there is instead of scripts where the server was built without them.
+#[cfg(not(feature = "scripts"))]
+pub(super) const WITHOUT_SCRIPTS: &[Spec] = &[
+    own("scripting", "eval", -3, "noscript", "2.6.0", "refused"),
+    own("scripting", "evalsha", -3, "noscript", "2.6.0", "refused"),
+    own("scripting", "eval_ro", -3, "noscript", "7.0.0", "refused"),
+    own("scripting", "evalsha_ro", -3, "noscript", "7.0.0", "refused"),
+    own("scripting", "fcall", -3, "noscript", "7.0.0", "refused"),
+    own("scripting", "fcall_ro", -3, "noscript", "7.0.0", "refused"),
+    own("scripting", "function", -2, "noscript", "7.0.0", "FLUSH and LIST alone"),
+    own("scripting", "script", -2, "noscript", "2.6.0", "FLUSH and EXISTS alone"),
 ];

@@ -43,6 +43,16 @@ impl Spec {
         self.flags.split(' ').any(|it| it == flag)
     }
 
+    /// Whether it runs a script, or is about scripts.
+    pub fn is_script(&self) -> bool {
+        self.group == "scripting"
+    }
+
+    /// Whether a transaction with it may write: a script may as well.
+    pub fn may_write(&self) -> bool {
+        self.writes() || self.has("may_replicate")
+    }
+
     pub fn writes(&self) -> bool {
         self.has("write")
     }

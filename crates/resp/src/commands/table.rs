@@ -3,15 +3,21 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+#[cfg(feature = "scripts")]
+use super::scripting;
 use super::spec::Spec;
 use super::{bits, generic, hashes, lists, server, sets, sorted, strings};
 use crate::protocol::numbers;
 
-const TABLES: [&[Spec]; 8] = [
+const TABLES: [&[Spec]; 9] = [
     bits::TABLE,
     generic::TABLE,
     hashes::TABLE,
     lists::TABLE,
+    #[cfg(feature = "scripts")]
+    scripting::TABLE,
+    #[cfg(not(feature = "scripts"))]
+    server::WITHOUT_SCRIPTS,
     server::TABLE,
     sets::TABLE,
     sorted::TABLE,
@@ -54,6 +60,7 @@ pub(crate) fn keys_of<'a>(spec: &Spec, words: &[&'a [u8]]) -> Vec<&'a [u8]> {
     }
     let counted = match spec.name {
         "blmpop" | "bzmpop" | "zdiffstore" | "zinterstore" | "zunionstore" => 2,
+        "eval" | "evalsha" | "eval_ro" | "evalsha_ro" | "fcall" | "fcall_ro" => 2,
         "lmpop" | "sintercard" | "zdiff" | "zinter" | "zintercard" | "zmpop" | "zunion" => 1,
         _ => return keys,
     };
@@ -88,6 +95,7 @@ mod tests {
             ("zunionstore a 2 b c", "a b c"),
             ("lmpop 2 a b LEFT", "a b"),
             ("object encoding a", "a"),
+            ("fcall f 1 a b", "a"),
             ("ping", ""),
         ] {
             let words: Vec<_> = words.split(' ').map(str::as_bytes).collect();

@@ -12,6 +12,15 @@ pub(crate) struct KeyEvent {
     pub key: Vec<u8>,
 }
 
+/// A message that a script has for a channel, once it has committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PublishedMessage {
+    /// The channel is one of a shard.
+    pub of_shards: bool,
+    pub channel: Vec<u8>,
+    pub message: Vec<u8>,
+}
+
 /// The events of a transaction.
 #[derive(Debug, Default)]
 pub(crate) struct KeyEvents {
@@ -52,6 +61,18 @@ impl KeyEvents {
         if self.wanted {
             self.all.borrow_mut().push(KeyEvent { class, name, db, key: key.to_vec() });
         }
+    }
+
+    /// Those of a child of the transaction.
+    #[cfg(feature = "scripts")]
+    pub fn child(&self) -> KeyEvents {
+        KeyEvents::new(self.wanted)
+    }
+
+    /// Adds those of a child.
+    #[cfg(feature = "scripts")]
+    pub fn merge(&self, events: Vec<KeyEvent>) {
+        self.all.borrow_mut().extend(events);
     }
 
     pub fn take(&self) -> Vec<KeyEvent> {

@@ -10,6 +10,8 @@
 //! | `x`, time, generation, key | the key expires then |
 //! | `t`, id; `u`, generation | rows of these are of no use any more |
 //! | `i`; `g` | the last instance; the last generation |
+//! | `l`, name | a library of functions |
+//! | `v` | a hash of all libraries, by which servers see that these have changed |
 //!
 //! Ids and generations are never used twice. Numbers in keys are of a form in which none begins
 //! another one.
@@ -39,6 +41,12 @@ pub(crate) mod tag {
     pub const UNUSED_GENERATION: u8 = b'u';
     pub const INSTANCE: u8 = b'i';
     pub const LAST_GENERATION: u8 = b'g';
+    /// A library of functions, by its name.
+    #[cfg(feature = "scripts")]
+    pub const LIBRARY: u8 = b'l';
+    /// The version of all libraries.
+    #[cfg(feature = "scripts")]
+    pub const LIBRARIES: u8 = b'v';
 }
 
 /// The parts that content has.

@@ -4,7 +4,9 @@ use std::cell::{Cell, RefCell};
 
 use muesli::{Range, SmallBytes, Space, Tx};
 
-use super::events::KeyEvents;
+#[cfg(feature = "scripts")]
+use super::events::KeyEvent;
+use super::events::{KeyEvents, PublishedMessage};
 use super::header::{KeyHeader, KeyValue, ValueKind};
 use super::rows::{ContentPart, DATABASES, Generation, Id, RowKey, hash, tag};
 use super::stop::{CommandStop, texts};
@@ -52,6 +54,19 @@ pub(crate) struct KeyScope<'t> {
     pub changes: Cell<u64>,
     /// What is told of them.
     pub events: KeyEvents,
+    /// What scripts have for channels, once it has committed.
+    pub published: RefCell<Vec<PublishedMessage>>,
+}
+
+/// What a child of a transaction has done, beside its rows.
+#[cfg(feature = "scripts")]
+pub(crate) struct ChildEffects {
+    generations: [Option<Generation>; DATABASES],
+    ready: Vec<Ready>,
+    all_ready: bool,
+    changes: u64,
+    events: Vec<KeyEvent>,
+    published: Vec<PublishedMessage>,
 }
 
 /// A key in a transaction, with what it has.
@@ -104,7 +119,43 @@ impl<'t> KeyScope<'t> {
             all_ready: Cell::new(false),
             changes: Cell::new(0),
             events: KeyEvents::default(),
+            published: RefCell::default(),
         }
+    }
+
+    /// The same for a child of the transaction, whose changes can be undone alone.
+    #[cfg(feature = "scripts")]
+    pub fn child<'c>(&self, tx: &'c Tx) -> KeyScope<'c>
+    where
+        't: 'c,
+    {
+        let child = KeyScope::new(tx, self.space, self.ids, self.now, self.stripes);
+        *child.generations.borrow_mut() = *self.generations.borrow();
+        KeyScope { events: self.events.child(), ..child }
+    }
+
+    /// What a child has done, beside its rows.
+    #[cfg(feature = "scripts")]
+    pub fn effects(&self) -> ChildEffects {
+        ChildEffects {
+            generations: *self.generations.borrow(),
+            ready: self.ready.take(),
+            all_ready: self.all_ready.get(),
+            changes: self.changes.get(),
+            events: self.events.take(),
+            published: self.published.take(),
+        }
+    }
+
+    /// What a child has done that was merged is this scope's.
+    #[cfg(feature = "scripts")]
+    pub fn merge(&self, child: ChildEffects) {
+        *self.generations.borrow_mut() = child.generations;
+        self.ready.borrow_mut().extend(child.ready);
+        self.published.borrow_mut().extend(child.published);
+        self.all_ready.set(self.all_ready.get() || child.all_ready);
+        self.changes.set(self.changes.get() + child.changes);
+        self.events.merge(child.events);
     }
 
     pub async fn get(&self, row: SmallBytes) -> Result<Option<SmallBytes>, CommandStop> {

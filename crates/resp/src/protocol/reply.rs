@@ -19,6 +19,8 @@ pub enum RespVersion {
 pub enum RespReply {
     /// A word, such as `OK`.
     Simple(&'static str),
+    /// A word or text that is not known before.
+    Status(Vec<u8>),
     /// An error, its code first.
     Error(String),
     /// A whole number.
@@ -27,6 +29,8 @@ pub enum RespReply {
     Bulk(SmallBytes),
     /// Text for people.
     Verbatim(String),
+    /// Text, in the format that three letters name.
+    Formatted([u8; 3], Vec<u8>),
     /// Nothing, where bytes could be.
     Null,
     /// Nothing, where an array could be.
@@ -39,6 +43,8 @@ pub enum RespReply {
     Set(Vec<RespReply>),
     /// A number.
     Double(f64),
+    /// A whole number of any length, in decimal.
+    BigNumber(Vec<u8>),
     /// Yes or no; a number to who speaks the older version.
     Bool(bool),
     /// What nobody has asked for, such as a message of a channel.
@@ -85,6 +91,9 @@ impl RespReply {
             RespReply::Simple(word) => word.len(),
             RespReply::Error(text) | RespReply::Verbatim(text) => text.len(),
             RespReply::Bulk(bytes) => bytes.len(),
+            RespReply::Status(text)
+            | RespReply::Formatted(_, text)
+            | RespReply::BigNumber(text) => text.len(),
             RespReply::Array(values)
             | RespReply::Set(values)
             | RespReply::Push(values)
@@ -104,14 +113,9 @@ impl RespReply {
         let three = version == RespVersion::Resp3;
         match self {
             RespReply::Simple(word) => line(out, b'+', word.as_bytes()),
-            RespReply::Error(text) => {
-                out.push(b'-');
-                // An error is one line, whatever of the client's is quoted in it.
-                out.extend(
-                    text.bytes().map(|it| if matches!(it, b'\r' | b'\n') { b' ' } else { it }),
-                );
-                out.extend_from_slice(b"\r\n");
-            }
+            // An error is one line, whatever of the client's is quoted in it.
+            RespReply::Error(text) => line(out, b'-', &one_line(text.as_bytes())),
+            RespReply::Status(text) => line(out, b'+', &one_line(text)),
             RespReply::Integer(value) => number(out, b':', *value),
             RespReply::Bulk(bytes) => bulk(out, bytes.as_slice()),
             RespReply::Verbatim(text) if three => {
@@ -121,6 +125,16 @@ impl RespReply {
                 out.extend_from_slice(b"\r\n");
             }
             RespReply::Verbatim(text) => bulk(out, text.as_bytes()),
+            RespReply::Formatted(format, text) if three => {
+                number(out, b'=', text.len() as i64 + 4);
+                out.extend_from_slice(format);
+                out.push(b':');
+                out.extend_from_slice(text);
+                out.extend_from_slice(b"\r\n");
+            }
+            RespReply::Formatted(_, text) => bulk(out, text),
+            RespReply::BigNumber(digits) if three => line(out, b'(', &one_line(digits)),
+            RespReply::BigNumber(digits) => bulk(out, &one_line(digits)),
             RespReply::Null if three => out.extend_from_slice(b"_\r\n"),
             RespReply::NullArray if three => out.extend_from_slice(b"_\r\n"),
             RespReply::Null => out.extend_from_slice(b"$-1\r\n"),
@@ -155,6 +169,11 @@ fn line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// A text without ends of lines.
+fn one_line(text: &[u8]) -> Vec<u8> {
+    text.iter().map(|it| if matches!(it, b'\r' | b'\n') { b' ' } else { *it }).collect()
+}
+
 fn number(out: &mut Vec<u8>, kind: u8, value: i64) {
     line(out, kind, itoa::Buffer::new().format(value).as_bytes());
 }
@@ -177,9 +196,12 @@ mod tests {
     #[test]
     fn each_reply_has_its_bytes_in_both_versions() {
         let pair = || (RespReply::bulk("a"), RespReply::Integer(1));
-        let table: [(RespReply, &str, &str); 12] = [
+        let table: [(RespReply, &str, &str); 15] = [
             (RespReply::OK, "+OK\r\n", "+OK\r\n"),
             (RespReply::Error("ERR a\r\nb".to_owned()), "-ERR a  b\r\n", "-ERR a  b\r\n"),
+            (RespReply::Status(b"a\nb".to_vec()), "+a b\r\n", "+a b\r\n"),
+            (RespReply::BigNumber(b"12".to_vec()), "$2\r\n12\r\n", "(12\r\n"),
+            (RespReply::Formatted(*b"mkd", b"x".to_vec()), "$1\r\nx\r\n", "=5\r\nmkd:x\r\n"),
             (RespReply::Integer(-5), ":-5\r\n", ":-5\r\n"),
             (RespReply::bulk("ab"), "$2\r\nab\r\n", "$2\r\nab\r\n"),
             (RespReply::Null, "$-1\r\n", "_\r\n"),

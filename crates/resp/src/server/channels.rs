@@ -93,6 +93,18 @@ impl Channels {
         reached
     }
 
+    /// How many clients a message of this channel would reach.
+    #[cfg(feature = "scripts")]
+    pub fn listeners(&self, kind: ChannelKind, channel: &[u8]) -> usize {
+        let own = self.count(kind, channel);
+        if kind == ChannelKind::Shard {
+            return own;
+        }
+        let patterns = self.patterns.borrow();
+        let matching = patterns.iter().filter(|(pattern, _)| matches(pattern, channel));
+        own + matching.map(|(_, listeners)| listeners.len()).sum::<usize>()
+    }
+
     /// The channels that somebody listens to.
     pub fn names(&self, kind: ChannelKind) -> Vec<Vec<u8>> {
         self.of(kind).borrow().keys().cloned().collect()

@@ -8,7 +8,6 @@ use crate::protocol::numbers;
 /// What can be set without any effect here, because it is about the inside of Redis.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("activerehashing", "yes"),
-    ("busy-reply-threshold", "5000"),
     ("active-expire-effort", "1"),
     ("hash-max-listpack-entries", "512"),
     ("hash-max-listpack-value", "64"),
@@ -22,8 +21,6 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("list-compress-depth", "0"),
     ("list-max-listpack-size", "-2"),
     ("list-max-ziplist-size", "-2"),
-    ("loglevel", "notice"),
-    ("lua-time-limit", "5000"),
     ("lfu-decay-time", "1"),
     ("lfu-log-factor", "10"),
     ("maxmemory-samples", "5"),
@@ -59,14 +56,26 @@ const FIXED: &[(&str, &str)] = &[
 
 /// What can be set, and means something.
 const SETTINGS: &[(&str, &str)] = &[
+    ("busy-reply-threshold", "0"),
     ("client-output-buffer-limit", "normal 0 0 0 slave 0 0 0 pubsub 33554432 8388608 60"),
     ("client-query-buffer-limit", "1073741824"),
     ("maxclients", "10000"),
     ("maxmemory", "0"),
     ("notify-keyspace-events", ""),
+    ("loglevel", "notice"),
+    ("lua-time-limit", "0"),
     ("proto-max-bulk-len", "536870912"),
+    ("script-instructions-limit", "2000000000"),
+    ("script-memory-limit", "67108864"),
+    ("script-time-limit", "10000"),
     ("timeout", "0"),
 ];
+
+/// The names of one setting.
+const BUSY_THRESHOLD: [&str; 2] = ["busy-reply-threshold", "lua-time-limit"];
+const LOG_LEVELS: [&str; 4] = ["debug", "verbose", "notice", "warning"];
+/// With less memory no script can begin.
+const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
 
 /// All that is set.
 pub(super) struct RespConfig {
@@ -126,7 +135,9 @@ impl RespConfig {
             }
         }
         for (name, value) in checked {
-            if name == "client-output-buffer-limit" {
+            if BUSY_THRESHOLD.contains(&name) {
+                BUSY_THRESHOLD.iter().for_each(|it| drop(self.values.insert(it, value.clone())));
+            } else if name == "client-output-buffer-limit" {
                 self.set_output_limits(&value);
             } else {
                 self.values.insert(name, value);
@@ -152,6 +163,29 @@ impl RespConfig {
     /// Most bytes of memory that the process may have; 0: any number.
     pub fn memory_max(&self) -> u64 {
         self.number("maxmemory") as u64
+    }
+
+    /// How much a script may take.
+    #[cfg(feature = "scripts")]
+    pub fn script_limits(&self) -> muesli_scripts::ScriptLimits {
+        muesli_scripts::ScriptLimits {
+            instructions: self.number("script-instructions-limit") as u64,
+            time: std::time::Duration::from_millis(self.number("script-time-limit") as u64),
+            memory_bytes: self.number("script-memory-limit"),
+        }
+    }
+
+    /// After so many milliseconds of a script other clients are refused; 0: never.
+    #[cfg(feature = "scripts")]
+    pub fn busy_threshold(&self) -> u64 {
+        self.number("busy-reply-threshold") as u64
+    }
+
+    /// The level from which on lines of scripts are logged.
+    #[cfg(feature = "scripts")]
+    pub fn log_level(&self) -> u8 {
+        let found = LOG_LEVELS.iter().position(|it| *it == self.get("loglevel"));
+        found.unwrap_or(2) as u8
     }
 
     pub fn clients_max(&self) -> usize {
@@ -201,9 +235,26 @@ fn judged(name: &str, value: &str) -> Result<String, String> {
             Some(bytes) => Ok(bytes.to_string()),
             None => Err("argument must be a memory value".to_owned()),
         },
-        "maxclients" | "timeout" => match numbers::integer(value.as_bytes()) {
-            Some(number) if number >= i64::from(name == "maxclients") => Ok(value.to_owned()),
-            _ => Err("argument couldn't be parsed into an integer".to_owned()),
+        "busy-reply-threshold" | "lua-time-limit" | "maxclients" | "timeout" => {
+            match numbers::integer(value.as_bytes()) {
+                Some(number) if number >= i64::from(name == "maxclients") => Ok(value.to_owned()),
+                _ => Err("argument couldn't be parsed into an integer".to_owned()),
+            }
+        }
+        "script-memory-limit" => match memory(value) {
+            Some(bytes) if bytes >= SCRIPT_MEMORY_MIN => Ok(bytes.to_string()),
+            _ => Err(format!("argument must be at least {SCRIPT_MEMORY_MIN} bytes")),
+        },
+        "script-instructions-limit" | "script-time-limit" => {
+            match numbers::integer(value.as_bytes()) {
+                Some(1..) => Ok(value.to_owned()),
+                _ => Err("argument must be a whole number above 0".to_owned()),
+            }
+        }
+        "loglevel" => match value.to_ascii_lowercase() {
+            level if LOG_LEVELS.contains(&&*level) => Ok(level),
+            _ => Err("argument(s) must be one of the following: debug, verbose, notice, warning"
+                .to_owned()),
         },
         "client-output-buffer-limit" => output_limits(value),
         "notify-keyspace-events" => events(value),

@@ -8,7 +8,9 @@ use super::shared::{Shared, add};
 use crate::call::{CommandCall, check_reply_bytes};
 use crate::commands::spec::{Body, Spec};
 use crate::commands::table::keys_of;
-use crate::keyspace::events::{KeyEvent, KeyEvents};
+#[cfg(feature = "scripts")]
+use crate::engine::ScriptsTaken;
+use crate::keyspace::events::{KeyEvent, KeyEvents, PublishedMessage};
 use crate::keyspace::rows::DATABASES;
 use crate::keyspace::scope::{KeyScope, Ready};
 use crate::keyspace::stop::CommandStop;
@@ -53,6 +55,16 @@ struct Done {
     all_ready: bool,
     changes: u64,
     events: Vec<KeyEvent>,
+    published: Vec<PublishedMessage>,
+}
+
+/// Commands that are one transaction.
+struct TransactionItems<'a> {
+    items: &'a [CommandItem],
+    watched: &'a [Watched],
+    long: LongReplies,
+    #[cfg(feature = "scripts")]
+    taken: &'a ScriptsTaken,
 }
 
 impl Shared {
@@ -76,9 +88,22 @@ impl Shared {
         if self.blocked.count() > 0 {
             self.let_waiters_look(client, items).await;
         }
-        let writes = |item: &CommandItem| item.1.writes();
-        let db = if items.iter().any(writes) { &self.writers } else { &self.readers };
-        let body = async |tx: &Tx| self.run_in(tx, client, items, watched, long).await;
+        let any = |is_so: fn(&Spec) -> bool| items.iter().any(|item| is_so(item.1));
+        let db = match () {
+            () if any(Spec::is_script) && any(Spec::may_write) => &self.script_writers,
+            () if any(Spec::may_write) => &self.writers,
+            () => &self.readers,
+        };
+        #[cfg(feature = "scripts")]
+        let taken = ScriptsTaken::default();
+        let batch = TransactionItems {
+            items,
+            watched,
+            long,
+            #[cfg(feature = "scripts")]
+            taken: &taken,
+        };
+        let body = async |tx: &Tx| self.run_in(tx, client, &batch).await;
         let done: Done = match db.transact_here(body).await {
             Ok(done) => done,
             Err(CommandStop::Database(error)) => return Err(error),
@@ -91,6 +116,11 @@ impl Shared {
             client.made_ready.borrow_mut().extend(done.ready);
         }
         self.tell_events(&done.events);
+        for PublishedMessage { of_shards, channel, message } in &done.published {
+            let kind = if *of_shards { ChannelKind::Shard } else { ChannelKind::Channel };
+            let reached = self.channels.publish(kind, channel, message);
+            reached.iter().for_each(|client| self.list(client));
+        }
         if done.all_ready {
             client.made_ready.borrow_mut().extend(self.blocked.all_are_ready());
         }
@@ -101,7 +131,8 @@ impl Shared {
     async fn let_waiters_look(&self, client: &RespClient, items: &[CommandItem]) {
         let db = client.state.borrow().db;
         let mut keys: Vec<Ready> = Vec::new();
-        for CommandItem(command, spec) in items.iter().filter(|item| POPS.contains(&item.1.name)) {
+        let pops = |item: &&CommandItem| POPS.contains(&item.1.name) || item.1.is_script();
+        for CommandItem(command, spec) in items.iter().filter(pops) {
             let all: Vec<_> = command.iter().collect();
             keys.extend(keys_of(spec, &all).into_iter().map(|key| (db, key.to_vec())));
         }
@@ -151,10 +182,11 @@ impl Shared {
         &self,
         tx: &Tx,
         client: &RespClient,
-        items: &[CommandItem],
-        watched: &[Watched],
-        long: LongReplies,
+        batch: &TransactionItems<'_>,
     ) -> Result<Done, CommandStop> {
+        let TransactionItems { items, watched, long, .. } = *batch;
+        #[cfg(feature = "scripts")]
+        batch.taken.begin_attempt();
         let scope = self.scope(tx);
         let done = |ran, scope: KeyScope<'_>| Done {
             ran,
@@ -162,6 +194,7 @@ impl Shared {
             all_ready: scope.all_ready.get(),
             changes: scope.changes.get(),
             events: scope.events.take(),
+            published: scope.published.take(),
         };
         for key in watched {
             if !scope.is_unchanged(key).await? {
@@ -190,7 +223,19 @@ impl Shared {
             };
             scope.events.begin(spec.name, spec.group);
             let waited = client.waited.get();
-            let call = CommandCall { scope: &scope, db, command, version, waited, reply_bytes_max };
+            let call = CommandCall {
+                scope: &scope,
+                #[cfg(feature = "scripts")]
+                host: self,
+                #[cfg(feature = "scripts")]
+                taken: batch.taken,
+                db,
+                command,
+                version,
+                from_script: false,
+                waited,
+                reply_bytes_max,
+            };
             let reply = match handler(&call).await {
                 Ok(reply) => Some(reply),
                 Err(CommandStop::Refused(why)) => Some(RespReply::Error(why)),
@@ -322,7 +367,9 @@ mod tests {
         let served = db.clone();
         let counts = block_on(db.run_on(0, async move || {
             let (shared, durable, port, clients_max) = (false, false, 0, 1);
-            let parts = Parts { db: served, space, ids, shared, durable, port, clients_max };
+            let script_notice: fn(&str) = |_| {};
+            let parts =
+                Parts { db: served, space, ids, shared, durable, port, clients_max, script_notice };
             let shared = Shared::new(parts);
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

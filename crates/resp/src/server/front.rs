@@ -326,7 +326,9 @@ mod tests {
         let served = db.clone();
         let ran = block_on(db.run_on(0, async move || {
             let (shared, durable, port, clients_max) = (false, false, 0, 9);
-            let parts = Parts { db: served, space, ids, shared, durable, port, clients_max };
+            let script_notice: fn(&str) = |_| {};
+            let parts =
+                Parts { db: served, space, ids, shared, durable, port, clients_max, script_notice };
             let shared = Rc::new(Shared::new(parts));
             let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

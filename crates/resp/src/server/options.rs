@@ -14,11 +14,14 @@ pub struct RespOptions {
     pub durable: bool,
     /// Most clients at a time (`maxclients`).
     pub clients_max: usize,
+    /// Where the lines go that scripts have for the log (`redis.log`).
+    pub script_notice: fn(&str),
 }
 
 impl Default for RespOptions {
     fn default() -> RespOptions {
         let space = "redis".to_owned();
-        RespOptions { space, shared: false, durable: false, clients_max: 10_000 }
+        let (shared, durable, clients_max) = (false, false, 10_000);
+        RespOptions { space, shared, durable, clients_max, script_notice: |_| {} }
     }
 }

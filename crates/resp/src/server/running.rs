@@ -120,6 +120,7 @@ impl RespServer {
                 durable: options.durable,
                 port: address.port(),
                 clients_max: options.clients_max,
+                script_notice: options.script_notice,
             }));
             let sweeps = Box::pin(sweep(shared.clone()));
             let listener = TcpListener::from_std(listener.socket);
@@ -276,6 +277,7 @@ mod tests {
                 durable: false,
                 port: 0,
                 clients_max: 1,
+                script_notice: |_| {},
             });
             for batch in 0..30_u32 {
                 let written = shared.transact(async |scope| {

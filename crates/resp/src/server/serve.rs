@@ -133,6 +133,19 @@ fn admitted(
     if !spec.takes(command.len()) {
         return refused(wrong_number(spec.name));
     }
+    #[cfg(feature = "scripts")]
+    if let Some(busy) = shared.busy_text().filter(|_| !may_while_busy(spec, command)) {
+        let state = &mut *client.state.borrow_mut();
+        if spec.name == "exec" && state.queued.take().is_some() {
+            state.watched.clear();
+            let text = format!("EXECABORT Transaction discarded because of: {busy}");
+            return Err(RespReply::Error(text));
+        }
+        if let Some(queued) = &mut state.queued {
+            queued.failed = true;
+        }
+        return Err(RespReply::Error(busy.to_owned()));
+    }
     if shared.is_over_memory.get() && spec.has("denyoom") {
         return refused(OUT_OF_MEMORY.to_owned());
     }
@@ -150,6 +163,18 @@ fn admitted(
         return refused("ERR Command not allowed inside a transaction".to_owned());
     }
     Ok(spec)
+}
+
+/// Whether a command is run while a script has run for too long, if others are to be refused then.
+#[cfg(feature = "scripts")]
+fn may_while_busy(spec: &Spec, command: &RespCommand) -> bool {
+    let is = |word: &[u8]| command.iter().nth(1).is_some_and(|it| it.eq_ignore_ascii_case(word));
+    match spec.name {
+        "auth" | "discard" | "hello" | "multi" | "quit" | "reset" | "unwatch" | "watch" => true,
+        "script" => is(b"kill"),
+        "function" => is(b"kill") || is(b"stats"),
+        _ => false,
+    }
 }
 
 fn may_subscriber(spec: &Spec) -> bool {
@@ -179,8 +204,8 @@ fn is_queued(client: &RespClient, spec: &Spec) -> bool {
 
 /// Tells a client a reply, unless it wants none.
 fn answer(shared: &Shared, client: &RespClient, reply: &RespReply) {
-    if matches!(reply, RespReply::Error(_)) {
-        add(&shared.stats.errors, 1);
+    if let RespReply::Error(text) = reply {
+        shared.stats.count_error(text);
     }
     let silent = {
         let state = &mut *client.state.borrow_mut();
@@ -387,7 +412,9 @@ mod tests {
         let space = db.create_space("redis", SpaceOptions::default()).unwrap();
         let ids = Ids::of_instance(1);
         let (shared, durable, port, clients_max) = (false, false, 0, 1);
-        let parts = Parts { db: db.clone(), space, ids, shared, durable, port, clients_max };
+        let script_notice: fn(&str) = |_| {};
+        let parts =
+            Parts { db: db.clone(), space, ids, shared, durable, port, clients_max, script_notice };
         let shared = Shared::new(parts);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -11,6 +11,8 @@ use super::blocked::WaitingClients;
 use super::channels::Channels;
 use super::client::RespClient;
 use super::config::RespConfig;
+#[cfg(feature = "scripts")]
+use crate::engine::ScriptEngine;
 use crate::keyspace::scope::Ids;
 
 /// Counts, for `INFO`.
@@ -22,15 +24,33 @@ pub(super) struct ServerStats {
     pub expired: Cell<u64>,
     pub transactions: Cell<u64>,
     pub errors: Cell<u64>,
+    /// How often each code was answered.
+    pub error_codes: RefCell<BTreeMap<String, u64>>,
     /// How many changes were made since the start.
     pub changes: Cell<u64>,
 }
 
+/// So many codes of errors are counted apart: scripts can answer any.
+const ERROR_CODES_MAX: usize = 128;
+
 impl ServerStats {
+    /// A client is answered this error.
+    pub fn count_error(&self, text: &str) {
+        add(&self.errors, 1);
+        let code = text.split([' ', '\r', '\n']).next().unwrap_or_default();
+        let mut codes = self.error_codes.borrow_mut();
+        if let Some(count) = codes.get_mut(code) {
+            *count += 1;
+        } else if codes.len() < ERROR_CODES_MAX {
+            codes.insert(code.to_owned(), 1);
+        }
+    }
+
     pub fn reset(&self) {
         for count in [&self.connections, &self.refused, &self.commands, &self.expired] {
             count.set(0);
         }
+        self.error_codes.borrow_mut().clear();
         for count in [&self.transactions, &self.errors] {
             count.set(0);
         }
@@ -46,6 +66,8 @@ pub(super) struct Shared {
     /// For transactions that write, and those that only read.
     pub writers: Db,
     pub readers: Db,
+    /// For scripts, which may write and may only read: then they see what `readers` do.
+    pub script_writers: Db,
     pub space: Space,
     pub ids: Ids,
     /// Over so many rows a count is spread.
@@ -69,6 +91,9 @@ pub(super) struct Shared {
     pub reply_bytes_max: Cell<usize>,
     /// The process has more memory than it may: nothing is to make it grow.
     pub is_over_memory: Cell<bool>,
+    /// Scripts, and what they need.
+    #[cfg(feature = "scripts")]
+    pub engine: ScriptEngine,
     /// Clients that have something to be written.
     listed: RefCell<Vec<Rc<RespClient>>>,
 }
@@ -82,6 +107,8 @@ pub(super) struct Parts {
     pub durable: bool,
     pub port: u16,
     pub clients_max: usize,
+    #[cfg_attr(not(feature = "scripts"), allow(dead_code))]
+    pub script_notice: fn(&str),
 }
 
 /// How many bytes of memory the process has, where the system tells.
@@ -100,8 +127,10 @@ impl Shared {
         let is_one_of_several = parts.shared;
         // What another member has answered before is to be seen by who asks this one afterwards.
         let readers = if is_one_of_several { db.strict().read_only() } else { db.read_only() };
+        let script_writers = if is_one_of_several { db.strict() } else { db.clone() };
         let shared = Shared {
             readers,
+            script_writers,
             writers: db,
             space,
             ids,
@@ -119,6 +148,8 @@ impl Shared {
             has_event_classes: Cell::new(false),
             reply_bytes_max: Cell::new(0),
             is_over_memory: Cell::new(false),
+            #[cfg(feature = "scripts")]
+            engine: ScriptEngine::new(parts.script_notice),
             listed: RefCell::default(),
         };
         shared.reconfigure();
@@ -130,6 +161,12 @@ impl Shared {
         let events = !self.config.borrow().get("notify-keyspace-events").is_empty();
         self.has_event_classes.set(events);
         self.reply_bytes_max.set(self.config.borrow().reply_bytes_max());
+        #[cfg(feature = "scripts")]
+        {
+            let config = self.config.borrow();
+            self.engine.limits.set(config.script_limits());
+            self.engine.log_level.set(config.log_level());
+        }
         self.measure_memory();
     }
 
@@ -137,6 +174,15 @@ impl Shared {
     pub fn measure_memory(&self) {
         let most = self.config.borrow().memory_max();
         self.is_over_memory.set(most > 0 && resident_bytes() > most);
+    }
+
+    /// What clients are answered while a script has run for too long, if they are to be.
+    #[cfg(feature = "scripts")]
+    pub fn busy_text(&self) -> Option<&'static str> {
+        let script = self.engine.running.first()?;
+        let most = self.config.borrow().busy_threshold();
+        let is_busy = most > 0 && script.since.elapsed().as_millis() >= u128::from(most);
+        is_busy.then(|| script.busy_text())
     }
 
     /// The time, in milliseconds since 1970.

@@ -77,18 +77,38 @@ impl Client {
     pub fn ask_bytes(&mut self, words: &[&str], last: &[u8]) -> Vec<u8> {
         let mut all: Vec<&[u8]> = words.iter().map(|it| it.as_bytes()).collect();
         all.extend((!last.is_empty()).then_some(last));
-        let mut sent = format!("*{}\r\n", all.len()).into_bytes();
-        for word in all {
-            sent.extend(format!("${}\r\n", word.len()).into_bytes());
-            sent.extend([word, b"\r\n"].concat());
-        }
-        self.send(sent);
+        self.begin_all(&all);
         let line = self.line().unwrap();
         let Some(length) = line.strip_prefix('$') else { return line.as_bytes()[1..].to_vec() };
         let mut bytes = vec![0; length.parse::<usize>().unwrap() + 2];
         self.socket.read_exact(&mut bytes).unwrap();
         bytes.truncate(bytes.len() - 2);
         bytes
+    }
+
+    /// Sends a command of these words without waiting for its reply.
+    pub fn begin_all(&mut self, words: &[&[u8]]) {
+        let mut sent = format!("*{}\r\n", words.len()).into_bytes();
+        for word in words {
+            sent.extend(format!("${}\r\n", word.len()).into_bytes());
+            sent.extend([word, &b"\r\n"[..]].concat());
+        }
+        self.send(sent);
+    }
+
+    pub fn begin_list(&mut self, words: &[&str]) {
+        self.begin_all(&words.iter().map(|it| it.as_bytes()).collect::<Vec<_>>());
+    }
+
+    /// The reply to a command of these words.
+    pub fn ask_all(&mut self, words: &[&[u8]]) -> String {
+        self.begin_all(words);
+        self.reply()
+    }
+
+    pub fn ask_list(&mut self, words: &[&str]) -> String {
+        self.begin_list(words);
+        self.reply()
     }
 
     fn line(&mut self) -> Option<String> {
@@ -109,7 +129,7 @@ impl Client {
         let (kind, rest) = line.split_at(1);
         let count = || rest.parse::<i64>().unwrap();
         match kind {
-            "+" | ":" | "," | "-" => rest.to_owned(),
+            "+" | ":" | "," | "-" | "(" => rest.to_owned(),
             "#" => if rest == "t" { "true" } else { "false" }.to_owned(),
             "_" => "nil".to_owned(),
             "$" | "=" | "*" if count() < 0 => "nil".to_owned(),

@@ -26,6 +26,20 @@ fn who_waits_at_one_server_is_served_by_order([one, other]: &[SocketAddr; 2]) {
     }
 }
 
+/// Scripts are transactions over all servers, and libraries are at all of them.
+#[cfg(feature = "scripts")]
+fn scripts_and_functions(one: &mut Client, other: &mut Client, addresses: &[SocketAddr; 2]) {
+    let code = |value| {
+        format!("#!lua name=l\nredis.register_function('f', function() return {value} end)")
+    };
+    assert_eq!(one.ask_list(&["FUNCTION", "LOAD", &code(1)]), "l");
+    other.play("FCALL f 0 -> 1");
+    assert_eq!(other.ask_list(&["FUNCTION", "LOAD", "REPLACE", &code(2)]), "l");
+    one.play("FCALL f 0 -> 2\nFUNCTION FLUSH -> OK");
+    other.play("FCALL f 0 -> ERR Function not found");
+    crate::scripts::updates_are_not_lost(addresses);
+}
+
 #[test]
 fn members_serve_the_same_data() {
     let options = ServerOptions { listen: "127.0.0.1:0".to_owned(), ..server::options() };
@@ -48,6 +62,8 @@ fn members_serve_the_same_data() {
     one.play("WATCH a -> OK\nMULTI -> OK\nSET a 3 -> QUEUED");
     other.play("SET a 2 -> OK");
     one.play("EXEC -> nil\nGET a -> 2");
+    #[cfg(feature = "scripts")]
+    scripts_and_functions(&mut one, &mut other, &both.each_ref().map(RespServer::address));
     transfers_keep_the_sum(&both.each_ref().map(RespServer::address));
     both.into_iter().for_each(|it| it.stop().unwrap());
     native.stop().unwrap();

@@ -5,8 +5,14 @@ mod client;
 mod clusters;
 mod commands;
 mod connections;
+#[cfg(feature = "scripts")]
+mod functions;
 mod limits;
 mod manual;
 mod real_client;
 mod restarts;
+#[cfg(feature = "scripts")]
+mod script_limits;
+#[cfg(feature = "scripts")]
+mod scripts;
 mod transactions;

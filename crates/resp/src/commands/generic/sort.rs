@@ -74,8 +74,9 @@ async fn run(call: &CommandCall<'_>, options: SortOptions<'_>) -> Answer {
     let (mut members, is_set) = members(call, &options).await?;
     if !options.keeps_order() {
         members = sorted(call, &options, members).await?;
-    } else if options.store.is_some() && is_set {
-        members.sort_unstable(); // What is kept is to be the same however it was stored.
+    } else if is_set && (options.store.is_some() || call.from_script) {
+        // What is kept, and what a script does, is to be the same however it was stored.
+        members.sort_unstable();
     }
     if let Some((offset, count)) = options.limit {
         let skipped = usize::try_from(offset).unwrap_or(0);

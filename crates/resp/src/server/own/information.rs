@@ -11,24 +11,45 @@ use crate::protocol::reply::RespReply;
 use crate::server::execute::stop_reply;
 use crate::server::shared::{Shared, resident_bytes};
 
-/// The sections, in order.
+/// The sections before that of the data, in order.
 const SECTIONS: [&str; 8] =
-    ["server", "clients", "memory", "persistence", "stats", "replication", "cpu", "keyspace"];
+    ["server", "clients", "memory", "persistence", "stats", "replication", "cpu", "errorstats"];
 
 pub(super) async fn info(asked: ServerCall<'_>) -> RespReply {
     let words: Vec<_> = (1..asked.len()).map(|at| asked.text(at).to_ascii_lowercase()).collect();
+    let mut text = details(asked.shared, &words);
+    if is_wanted(&words, "keyspace") {
+        match asked.shared.transact(keyspace).await {
+            Ok(keyspace) => {
+                head(&mut text, "keyspace");
+                text.push_str(&keyspace);
+            }
+            Err(stop) => return stop_reply(stop),
+        }
+    }
+    RespReply::Verbatim(text)
+}
+
+fn is_wanted(words: &[String], section: &str) -> bool {
     let all = ["all", "default", "everything"];
-    let is_all = words.is_empty() || words.iter().any(|it| all.contains(&&**it));
+    words.is_empty() || words.iter().any(|it| it == section || all.contains(&&**it))
+}
+
+fn head(text: &mut String, section: &str) {
+    if !text.is_empty() {
+        text.push_str("\r\n");
+    }
+    let _ = write!(text, "# {}{}\r\n", section[..1].to_ascii_uppercase(), &section[1..]);
+}
+
+/// All that is asked for but what the data say.
+pub(super) fn details(shared: &Shared, words: &[String]) -> String {
     let mut text = String::new();
     for section in SECTIONS {
-        if !is_all && !words.iter().any(|it| it == section) {
+        if !is_wanted(words, section) {
             continue;
         }
-        if !text.is_empty() {
-            text.push_str("\r\n");
-        }
-        let _ = write!(text, "# {}{}\r\n", section[..1].to_ascii_uppercase(), &section[1..]);
-        let shared = asked.shared;
+        head(&mut text, section);
         match section {
             "server" => server(shared, &mut text),
             "clients" => clients(shared, &mut text),
@@ -37,13 +58,14 @@ pub(super) async fn info(asked: ServerCall<'_>) -> RespReply {
             "stats" => stats(shared, &mut text),
             "replication" => replication(shared, &mut text),
             "cpu" => cpu(&mut text),
-            _ => match shared.transact(keyspace).await {
-                Ok(keyspace) => text.push_str(&keyspace),
-                Err(stop) => return stop_reply(stop),
-            },
+            _ => {
+                for (code, count) in &*shared.stats.error_codes.borrow() {
+                    line(&mut text, &format!("errorstat_{code}"), format!("count={count}"));
+                }
+            }
         }
     }
-    RespReply::Verbatim(text)
+    text
 }
 
 fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
@@ -77,6 +99,22 @@ fn memory(shared: &Shared, text: &mut String) {
     line(text, "used_memory_rss", resident_bytes());
     line(text, "maxmemory", shared.config.borrow().memory_max());
     line(text, "maxmemory_policy", "noeviction");
+    #[cfg(feature = "scripts")]
+    scripts(shared, text);
+}
+
+#[cfg(feature = "scripts")]
+fn scripts(shared: &Shared, text: &mut String) {
+    let engine = &shared.engine;
+    let ((count, bytes), memory) = (engine.cache.size(), engine.interpreters.memory());
+    let set = engine.libraries.borrow().1.clone();
+    line(text, "used_memory_lua", memory);
+    line(text, "used_memory_vm_eval", memory);
+    line(text, "used_memory_vm_functions", 0);
+    line(text, "used_memory_scripts_eval", bytes);
+    line(text, "number_of_cached_scripts", count);
+    line(text, "number_of_functions", set.functions());
+    line(text, "number_of_libraries", set.libraries.len());
 }
 
 fn persistence(shared: &Shared, text: &mut String) {

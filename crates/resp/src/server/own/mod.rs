@@ -4,6 +4,8 @@ mod clients;
 mod connections;
 mod information;
 mod introspection;
+#[cfg(feature = "scripts")]
+mod scripted;
 mod servers;
 mod subscriptions;
 pub(super) mod transactions;

@@ -43,7 +43,10 @@ pub(super) fn run(asked: ServerCall<'_>, name: &str) -> RespReply {
         "script" if asked.is(1, "EXISTS") => {
             RespReply::Array((2..asked.len()).map(|_| RespReply::Integer(0)).collect())
         }
-        "function" | "script" => refused("ERR scripts are not supported by this server"),
+        "function" | "script" | "eval" | "evalsha" | "eval_ro" | "evalsha_ro" | "fcall"
+        | "fcall_ro" => {
+            refused("ERR this server was built without scripts: build it with `--features scripts`")
+        }
         _ => asked.unknown(),
     }
 }

@@ -1,0 +1,159 @@
+//! No script goes on for ever, takes all memory, or ends the process.
+
+use std::time::Duration;
+
+use muesli_scripts::{Interpreter, ScriptEnd, ScriptJob, ScriptLimits, ScriptStep, ScriptTask};
+
+use crate::harness::Harness;
+
+fn limited(limits: ScriptLimits, code: &str) -> String {
+    let mut harness = Harness::new();
+    harness.limits = limits;
+    match harness.run(code) {
+        ScriptEnd::Stopped(why) => {
+            assert!(!harness.interpreter.is_reusable());
+            why
+        }
+        other => panic!("{code}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_script_stops_at_its_instructions_whatever_it_catches() {
+    let limits = ScriptLimits { instructions: 1_000_000, ..ScriptLimits::default() };
+    for code in [
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "local function f() return pcall(f) end while true do f() end",
+        "while true do xpcall(function() while true do end end, function() end) end",
+        "local co = coroutine.wrap(function() while true do end end) while true do pcall(co) end",
+        "while true do coroutine.resume(coroutine.create(function() while true do end end)) end",
+        "while true do redis.call('ping') end",
+        "while true do redis.pcall('fail') end",
+        "while true do collectgarbage() end",
+        "local s = string.rep('[', 1e5) while true do pcall(cjson.decode, s) end",
+        "string.find(string.rep('a', 10000), string.rep('.-', 12) .. 'b')",
+        "string.gsub(string.rep('a', 10000), string.rep('.-', 12) .. 'b', '')",
+        "for i in string.gmatch(string.rep('a', 10000), string.rep('.-', 12) .. 'b') do end",
+    ] {
+        let text = limited(limits, code);
+        assert!(text.contains("script-instructions-limit"), "{code}: {text}");
+    }
+}
+
+#[test]
+fn a_script_stops_at_its_time_and_lets_others_go_on_before() {
+    let limits = ScriptLimits { time: Duration::from_millis(50), ..ScriptLimits::default() };
+    let mut harness = Harness::new();
+    harness.limits = limits;
+    for code in ["while true do end", "while true do redis.call('ping') end"] {
+        harness.interpreter = Interpreter::new().unwrap();
+        harness.pauses = 0;
+        let ScriptEnd::Stopped(why) = harness.run(code) else { panic!() };
+        assert!(why.contains("script-time-limit"), "{why}");
+        assert!(harness.pauses > 2, "{}", harness.pauses);
+    }
+}
+
+#[test]
+fn memory_has_a_bound_and_a_script_may_go_on_without_it() {
+    let limits = ScriptLimits { memory_bytes: 8 << 20, ..ScriptLimits::default() };
+    for code in [
+        "local t = {} for i = 1, 1e9 do t[i] = {} end",
+        "local s = 'x' while true do s = s .. s end",
+        "return string.rep('x', 1e9)",
+        "return string.rep('x', 1e300)",
+        "return string.rep(string.rep('x', 1e6), 1e6)",
+        "return string.gsub(string.rep('x', 1e6), 'x', string.rep('y', 1e6))",
+        "local t = {} for i = 1, 30 do t = {t, t} end return cjson.encode(t)",
+        "local t = {'x'} for i = 1, 15 do t = {t, t, t, t, t, t, t, t} end return cmsgpack.pack(t)",
+        "return struct.pack('c99999999', 'x')",
+        "return table.concat({string.rep('x', 5e6), string.rep('x', 5e6)})",
+        "local t = {} for i = 1, 7000 do t[i] = string.rep(i, 1000) end \
+         return redis.call('list', unpack(t))",
+    ] {
+        let mut harness = Harness::new();
+        harness.limits = limits;
+        let text = harness.text(code);
+        assert!(text.starts_with("ERR") || text.starts_with("LIMIT"), "{code}: {text:.200}");
+    }
+    let mut harness = Harness::new();
+    harness.limits = limits;
+    let code = "local fine, why = pcall(string.rep, 'x', 1e8) return why";
+    assert_eq!(harness.text(code), "not enough memory");
+}
+
+#[test]
+fn replies_have_a_bound() {
+    let mut harness = Harness::new();
+    let shared = "local t = {1} for i = 1, 100 do t = {t, t} end return t";
+    let text = harness.text(shared);
+    assert!(text.contains("script-memory-limit"), "{text}");
+    let text = Harness::new().text("local a = {} a[1] = a return a");
+    assert!(text.contains("ERR reached lua stack limit"), "{text}");
+}
+
+#[test]
+fn nothing_is_too_deep() {
+    let mut harness = Harness::new();
+    for code in [
+        "local function f() return f() + 1 end return f()",
+        "local function f() return pcall(f) end f() error('fine')",
+        "local function f() coroutine.wrap(f)() end f()",
+        "local function f() return (string.gsub('a', 'a', f)) end return f()",
+        "local t = setmetatable({}, {}) getmetatable(t).__index = function(t, k) return t[k] end \
+         return t.x",
+        "local t = setmetatable({}, {}) getmetatable(t).__index = t return t.x",
+        "return loadstring(string.rep('(', 10000))()",
+        "return loadstring('return ' .. string.rep('{', 10000))()",
+        "return string.find(string.rep('a', 10000), string.rep('a?', 10000))",
+        "local t = {} for i = 1, 2000 do t = {t} end return cjson.encode(t)",
+        "return cjson.decode(string.rep('[', 100000))",
+        "return cjson.decode(string.rep('{\"a\":', 100000))",
+        "cmsgpack.unpack(string.rep('\\145', 100000))",
+        "return unpack({}, 1, 1e8)",
+        "return {unpack({}, 1, 1e6)}",
+        "redis.call(unpack({}, 1, 1e6))",
+        "local function f(n) coroutine.resume(coroutine.create(f), n + 1) \
+         return redis.call(n, {}) end f(1)",
+        "table.sort({1,2,3,4,5,6,7,8,9}, function() return true end) error('fine')",
+    ] {
+        let text = harness.text(code);
+        assert!(text.starts_with("ERR"), "{code}: {text:.200}");
+        harness.play("return 'fine' -> fine");
+    }
+}
+
+#[test]
+fn many_strings_are_passed_at_once() {
+    let mut harness = Harness::new();
+    let code = "local t = {} for i = 1, 7900 do t[i] = 'item' .. i end \
+                return #redis.call('list', unpack(t))";
+    assert_eq!(harness.text(code), "7900");
+    let code = "local t = {} for i = 1, 7900 do t[i] = 'item' .. i end \
+                return #cmsgpack.pack(unpack(t))";
+    assert!(harness.text(code).parse::<usize>().unwrap() > 7900);
+    let code = "local t = {} for i = 1, 7900 do t[i] = 'item' .. i end \
+                return select('#', cmsgpack.unpack(cmsgpack.pack(unpack(t))))";
+    assert_eq!(harness.text(code), "7900");
+}
+
+#[test]
+fn an_interpreter_is_dropped_wherever_its_script_is() {
+    for code in [
+        "redis.call('ping')",
+        "while true do pcall(function() redis.call('ping') end) end",
+        "table.sort({3, 2, 1}, function() redis.call('ping') end)",
+        "coroutine.wrap(function() redis.call('ping') end)()",
+    ] {
+        let mut interpreter = Interpreter::new().unwrap();
+        let task = ScriptTask::Run {
+            sha: "a".to_owned(),
+            code: code.as_bytes().into(),
+            keys: Vec::new(),
+            args: Vec::new(),
+        };
+        let job = ScriptJob { task, limits: ScriptLimits::default(), seed: 1 };
+        assert!(matches!(interpreter.start(job), ScriptStep::Call { .. }), "{code}");
+    }
+}

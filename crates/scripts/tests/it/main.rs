@@ -1,0 +1,8 @@
+//! Scripts and libraries in interpreters, with commands that the test answers.
+
+mod harness;
+mod libraries;
+mod limits;
+mod modules;
+mod sandbox;
+mod scripts;
