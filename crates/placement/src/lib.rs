@@ -16,5 +16,5 @@ pub mod trace;
 pub mod units;
 
 pub use scheme::{Scheme, TablePlacement};
-pub use suggestion::{Suggestion, Terms, suggest};
+pub use suggestion::{Suggestion, Terms, propose, suggest};
 pub use trace::AccessTrace;

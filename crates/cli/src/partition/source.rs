@@ -4,18 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{ArgAction, Args};
 use muesli_placement::suggestion::BothShares;
+use muesli_placement::trace::read_file;
 use muesli_placement::units::RefinementTerms;
 use muesli_placement::units::child::Child;
-use muesli_placement::{AccessTrace, Scheme, Suggestion, Terms, scheme, suggest};
+use muesli_placement::{AccessTrace, Scheme, Suggestion, Terms, suggest};
 use muesli_workloads::available;
-use muesli_workloads::planned::traces::{
-    PLANNED, PlannedWorkload, RoundRobin, TraceRequest, planned,
-};
+use muesli_workloads::planned::traces::{PLANNED, PlannedWorkload, TraceRequest, planned};
 
-use crate::names::check_parameters;
+use crate::names::{check_parameters, nearest, question};
 
 /// What the process is called with that METIS runs in.
 pub const CHILD: &str = "place-units";
@@ -32,6 +31,15 @@ pub fn child() -> anyhow::Result<Child> {
         arguments: ["partition", CHILD].map(str::to_owned).into(),
         within: CHILD_WITHIN,
     })
+}
+
+/// What suggestions for so many partitions go by, in commands as in figures.
+///
+/// # Errors
+/// This program is not found.
+pub fn terms(partitions: u32) -> anyhow::Result<Terms> {
+    let refinement = RefinementTerms { partitions, ..RefinementTerms::default() };
+    Ok(Terms { refinement, child: Some(child()?), ..Terms::default() })
 }
 
 #[derive(Args, Clone, Debug)]
@@ -82,17 +90,11 @@ impl SuggestOptions {
     /// # Errors
     /// There is no such workload or file, or the process that places units failed.
     pub fn suggested(&self) -> anyhow::Result<Suggested> {
-        let workload = self.workload.as_deref().map(planned).transpose()?;
+        let workload = self.workload.as_deref().map(found).transpose()?;
         let (name, trace) = self.traced(workload)?;
-        let refinement =
-            RefinementTerms { partitions: self.partitions, ..RefinementTerms::default() };
-        let terms = Terms { refinement, child: Some(child()?), ..Terms::default() };
-        let suggestion = suggest(&trace, &terms)?;
-        let manual = workload.map(|workload| {
-            let manual = workload.manual();
-            let shares = manual_shares(&trace, &manual, self.partitions);
-            (manual, shares)
-        });
+        let suggestion = suggest(&trace, &terms(self.partitions)?)?;
+        let manual = workload
+            .map(|workload| (workload.manual(), workload.manual_both(&trace, self.partitions)));
         Ok(Suggested { name, trace, partitions: self.partitions, suggestion, manual })
     }
 
@@ -123,17 +125,16 @@ impl SuggestOptions {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<AccessTrace> {
-    let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    AccessTrace::from_bytes(&bytes).with_context(|| format!("{} cannot be read", path.display()))
+/// The workload called so, if its procedures are plans; else which one was meant.
+fn found(name: &str) -> anyhow::Result<&'static PlannedWorkload> {
+    planned(name).map_err(|error| {
+        let meant = nearest(name, PLANNED.iter().map(|workload| workload.name));
+        anyhow!("{error}{}", question(meant))
+    })
 }
 
-fn manual_shares(trace: &AccessTrace, manual: &Scheme, partitions: u32) -> BothShares {
-    let (cut, places) = (trace.cut(), RoundRobin(partitions));
-    BothShares {
-        in_sample: scheme::shares(trace, cut.learn, manual, &places),
-        fresh: scheme::shares(trace, cut.report, manual, &places),
-    }
+fn read(path: &Path) -> anyhow::Result<AccessTrace> {
+    read_file(path).with_context(|| format!("{} is no trace", path.display()))
 }
 
 /// The workloads that can be traced, for a command's help.

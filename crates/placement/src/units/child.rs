@@ -3,7 +3,8 @@
 //! While it runs it has handlers of its own for signals of the whole process, and it draws from the
 //! process's one source of chance. So a graph goes to a child by its standard input, and labels
 //! come back by its standard output, within a time. The child is this program with a hidden
-//! command, which calls `serve`.
+//! command, which calls `serve`. Neither side reads more bytes of the other than a graph of a trace
+//! can have.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -67,6 +68,18 @@ wire_struct!(GraphMessage {
     times: Vec<u64>,
 });
 
+/// The most bytes of a graph, and of its labels.
+const MESSAGE_MAX: u64 = 1 << 30;
+/// The most units and transactions: METIS sums up weights of all in 32 bits.
+#[cfg(feature = "metis")]
+const NODES_MAX: usize = 1 << 24;
+/// The most that weights of nodes sum up to, and weights of edges.
+#[cfg(feature = "metis")]
+const WEIGHTS_MAX: u64 = 1 << 30;
+/// The most partitions.
+#[cfg(feature = "metis")]
+const PARTITIONS_MAX: u32 = 1 << 16;
+
 /// What METIS is allowed beyond the mean, in thousandths; refinement keeps the caps.
 const TOLERANCE: u32 = 150;
 
@@ -103,12 +116,11 @@ impl Child {
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let writer = thread::spawn(move || input.take().map(|mut it| it.write_all(&bytes)));
         let (sender, answers) = mpsc::channel();
+        // Both are read at once: a child that fills one of them waits until somebody has read it.
+        let complaints = thread::spawn(move || read_all(errors));
         let reader = thread::spawn(move || {
-            let (mut answer, mut text) = (Vec::new(), String::new());
-            let read = output.map_or(Ok(0), |mut it| it.read_to_end(&mut answer));
-            let complaints = errors.map_or(Ok(0), |mut it| it.read_to_string(&mut text));
             // Nobody listens to an answer that comes too late.
-            let _ = sender.send(read.and(complaints).map(|_| (answer, text)));
+            let _ = sender.send(read_all(output));
         });
         let answer = answers.recv_timeout(self.within);
         if answer.is_err() {
@@ -116,12 +128,23 @@ impl Child {
         }
         let status = child.wait()?;
         let _ = (writer.join(), reader.join());
-        let (answer, text) = answer.map_err(|_| ChildError::Time(self.within))??;
+        let text = complaints.join().map(|read| read.unwrap_or_default()).unwrap_or_default();
+        let answer = answer.map_err(|_| ChildError::Time(self.within))??;
         match status.success() {
             true => Ok(answer),
-            false => Err(ChildError::Failed(format!("{status}: {}", text.trim()))),
+            false => {
+                let text = String::from_utf8_lossy(&text);
+                Err(ChildError::Failed(format!("{status}: {}", text.trim())))
+            }
         }
     }
+}
+
+/// What comes out of a pipe, as far as it can be what is expected.
+fn read_all(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.map_or(Ok(0), |pipe| pipe.take(MESSAGE_MAX).read_to_end(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// What a child does: reads a graph, partitions it, and writes the labels.
@@ -131,7 +154,7 @@ impl Child {
 #[cfg(feature = "metis")]
 pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), ChildError> {
     let mut bytes = Vec::new();
-    input.read_to_end(&mut bytes)?;
+    input.take(MESSAGE_MAX).read_to_end(&mut bytes)?;
     let message = GraphMessage::decode_all(&bytes);
     let message = message.map_err(|error| ChildError::Failed(error.to_string()))?;
     let labels = partition(&message).map_err(ChildError::Failed)?;
@@ -149,23 +172,29 @@ fn partition(message: &GraphMessage) -> Result<Vec<u32>, String> {
     let count = loads.len();
     let fits = units.len() == times.len()
         && units.iter().flatten().all(|unit| (*unit as usize) < count)
-        && *partitions > 0
-        && count + units.len() < i32::MAX as usize;
+        && (1..=PARTITIONS_MAX).contains(partitions)
+        && count > 0
+        && count + units.len() <= NODES_MAX;
     if !fits {
-        return Err("this is no graph".to_owned());
+        return Err("this is no graph that METIS takes".to_owned());
     }
     let mut neighbours: Vec<Vec<(i32, i32)>> = vec![Vec::new(); count + units.len()];
-    let most = times.iter().max().copied().unwrap_or(1).max(1);
+    // Twice, as each edge is in the lists of both its ends.
+    let edges_of = |(units, times): (&Vec<u32>, &u64)| u128::from(*times) * 2 * units.len() as u128;
+    let all_edges = units.iter().zip(times).map(edges_of).sum::<u128>().max(1);
+    let most = u128::from(times.iter().max().copied().unwrap_or(1).max(1));
     for (at, (units, times)) in units.iter().zip(times).enumerate() {
-        // Weights stay far below what 32 bits hold.
-        let weight = (times.saturating_mul(1_000) / most).max(1) as i32;
+        // By the largest, in thousandths, or less where the sum of all would not fit.
+        let by_most = u128::from(*times) * 1_000 / most;
+        let by_sum = u128::from(*times) * u128::from(WEIGHTS_MAX) / all_edges;
+        let weight = by_most.min(by_sum).max(1) as i32;
         for unit in units {
             neighbours[*unit as usize].push(((count + at) as i32, weight));
             neighbours[count + at].push((*unit as i32, weight));
         }
     }
-    let total = loads.iter().sum::<u64>().max(1);
-    let weigh = |load: &u64| (load.saturating_mul(1 << 30) / total).max(1) as i32;
+    let total = loads.iter().copied().map(u128::from).sum::<u128>().max(1);
+    let weigh = |load: &u64| (u128::from(*load) * u128::from(WEIGHTS_MAX) / total).max(1) as i32;
     let mut weights: Vec<i32> = loads.iter().map(weigh).collect();
     weights.resize(neighbours.len(), 0);
     let mut starts = vec![0];

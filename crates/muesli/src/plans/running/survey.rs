@@ -63,7 +63,7 @@ impl<'a> CallSurveyor<'a> {
             Statement::Value(node) => self.value(*node),
             Statement::Write { key, .. } | Statement::Delete { key, .. } => self.key(key, true),
             Statement::Update { key, .. } => self.key(key, true),
-            Statement::When { inputs, test, body, gives } => {
+            Statement::When { inputs, test, body, gives, .. } => {
                 let runs = match self.values.found(inputs) {
                     FoundValues::Known(found) => Some(test(self.values.arguments, &found)),
                     FoundValues::Elsewhere | FoundValues::Untold(_) => None,
@@ -80,7 +80,7 @@ impl<'a> CallSurveyor<'a> {
                 });
                 Ok(())
             }
-            Statement::Each { list, take_apart, item, place, body, gives } => {
+            Statement::Each { list, take_apart, item, place, body, gives, .. } => {
                 let elements = match self.values.found(&[*list]) {
                     FoundValues::Known(found) => Some(take_apart(&found[0])),
                     FoundValues::Elsewhere | FoundValues::Untold(_) => None,
