@@ -37,7 +37,7 @@ pub use clients::{
     chance, check, distribution, list_history, marks, nesting, parameters, placed_keys, staleness,
     tally,
 };
-use clients::{loading, per_client, reading};
+use clients::{ledgers, loading, per_client, reading};
 
 pub use machines::geography;
 use runs::{batches, guarantees, guest, lingering, pauses, trees};
