@@ -229,8 +229,8 @@ mod tests {
                 it.names.insert((99,), row);
             })[0]
         );
-        assert!(!spoilt(&|it| drop(it.of_users.remove(&(user, item))))[1]);
-        assert!(!spoilt(&|it| drop(it.changes.insert((trusted.0,), 2)))[1]);
+        assert!(!spoilt(&|it| _ = it.of_users.remove(&(user, item)))[1]);
+        assert!(!spoilt(&|it| _ = it.changes.insert((trusted.0,), 2))[1]);
         // An update that was lost, one that came too late, and one that nobody did.
         assert!(!spoilt(&|it| it.names.get_mut(&(user,)).unwrap().updates = 1)[2]);
         let earlier = Epinions::name(user, 6);

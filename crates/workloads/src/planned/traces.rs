@@ -11,6 +11,7 @@ use muesli_placement::trace::{ACCESSES_MAX, TracedAccess, TracedTable, TracedTra
 use muesli_placement::{AccessTrace, Scheme, TablePlacement};
 use thiserror::Error;
 
+use crate::auctionmark;
 use crate::available::{self, UnknownWorkload};
 use crate::embedded::Length;
 use crate::epinions;
@@ -19,6 +20,7 @@ use crate::retwis;
 use crate::simulated::{self, Simulated, SimulationError};
 use crate::tally::Tallies;
 use crate::tpcc::plans::layout as tpcc;
+use crate::tpcw;
 
 /// A table: by what plans have its rows placed, what the values of its key's columns are, and how
 /// many of these are named by all that touches it.
@@ -63,6 +65,27 @@ pub static PLANNED: &[PlannedWorkload] = &[
         tables: retwis::tables::COLUMNS,
         usually_everywhere: false,
         apart: &["retwis-load", "retwis-followers"],
+    },
+    PlannedWorkload {
+        name: "tpcw",
+        parameters: &[],
+        tables: tpcw::tables::COLUMNS,
+        usually_everywhere: false,
+        apart: &[
+            "tpcw-load-reference",
+            "tpcw-load-items",
+            "tpcw-load-stock",
+            "tpcw-load-customer",
+            "tpcw-read-cart",
+            "tpcw-read-stock",
+        ],
+    },
+    PlannedWorkload {
+        name: "auctionmark",
+        parameters: &[],
+        tables: auctionmark::tables::COLUMNS,
+        usually_everywhere: false,
+        apart: &["auctionmark-load-reference", "auctionmark-load-user", "auctionmark-winner"],
     },
 ];
 
@@ -286,7 +309,7 @@ mod tests {
         assert_eq!(columns(&parts, (7_u32, 9_u8).encoded().as_slice()), [7, 9]);
         let name = (7_u32, 9_u8, "BARBARBAR".to_owned()).encoded();
         assert_eq!(columns(&parts, name.as_slice()), found[..3]);
-        assert_eq!(columns(&parts, &[]), []);
+        assert!(columns(&parts, &[]).is_empty());
     }
 
     /// Traces of this many transactions.

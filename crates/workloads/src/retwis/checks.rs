@@ -234,10 +234,10 @@ mod tests {
         rows.tweets.insert((1, 9), tweet);
         assert_eq!(are_right(&rows, &known), [true; 5]);
         let breaks: [(fn(&mut AllRows, u64), usize); 9] = [
-            (|rows, _| drop(rows.users.insert(2, "somebody".to_owned())), 0),
-            (|rows, _| drop(rows.changes.remove(&3)), 0),
-            (|rows, follower| drop(rows.following.remove(&(follower, 1))), 1),
-            (|rows, _| drop(rows.changes.insert(1, 2)), 2),
+            (|rows, _| _ = rows.users.insert(2, "somebody".to_owned()), 0),
+            (|rows, _| _ = rows.changes.remove(&3), 0),
+            (|rows, follower| _ = rows.following.remove(&(follower, 1)), 1),
+            (|rows, _| _ = rows.changes.insert(1, 2), 2),
             (
                 |rows, follower| {
                     rows.followers.remove(&(1, follower));
@@ -247,8 +247,8 @@ mod tests {
             ),
             // The guard let a tweet through that was for those who followed before.
             (|rows, _| rows.tweets.get_mut(&(1, 9)).unwrap().changes = 0, 3),
-            (|rows, _| drop(rows.timelines.remove(&(1, 9, 1))), 4),
-            (|rows, _| drop(rows.timelines.insert((6, 8, 5), text(5, 8))), 4),
+            (|rows, _| _ = rows.timelines.remove(&(1, 9, 1)), 4),
+            (|rows, _| _ = rows.timelines.insert((6, 8, 5), text(5, 8)), 4),
             (|rows, _| rows.tweets.get_mut(&(1, 9)).unwrap().text.push('!'), 4),
         ];
         for (number, (spoil, check)) in breaks.iter().enumerate() {

@@ -44,8 +44,8 @@ impl FollowerHistory {
             self.first.iter().map(|follower| (*follower, Some(true))).collect();
         for change in so_far {
             match change {
-                Some(change) => drop(state.insert(change.follower, Some(change.follows))),
-                None => self.perhaps.iter().for_each(|it| drop(state.insert(it.follower, None))),
+                Some(change) => _ = state.insert(change.follower, Some(change.follows)),
+                None => state.extend(self.perhaps.iter().map(|it| (it.follower, None))),
             }
         }
         let is_known = |follower: &u64| state.get(follower).copied().unwrap_or(Some(false));

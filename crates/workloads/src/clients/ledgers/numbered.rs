@@ -36,6 +36,13 @@ impl<T: Copy + Debug> NumberedUpdates<T> {
         self.perhaps.extend_from_slice(&other.perhaps);
     }
 
+    /// The same updates, numbered from the one after so many that were there before.
+    pub fn after(&self, before: u64) -> NumberedUpdates<T> {
+        let number = |(number, what): &(u64, T)| (number.saturating_sub(before), *what);
+        let sure = self.sure.iter().map(number).collect();
+        NumberedUpdates { sure, perhaps: self.perhaps.clone() }
+    }
+
     /// What happened first, then, and so on, of a row that counts so many; `None`: one of those
     /// that may have happened.
     ///
