@@ -78,8 +78,13 @@ wire_struct!(TracedTransaction { procedure: u16, accesses: Vec<TracedAccess> });
 /// It cannot be read, or is no trace.
 pub fn read_file(path: &Path) -> Result<AccessTrace, TraceError> {
     let unreadable = |error: io::Error| TraceError::Unreadable(error.to_string());
-    let (file, mut bytes) = (File::open(path).map_err(unreadable)?, Vec::new());
-    file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    let (mut file, mut bytes) = (File::open(path).map_err(unreadable)?, Vec::new());
+    let begins = MAGIC.len() as u64;
+    file.by_ref().take(begins).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes != MAGIC {
+        return Err(TraceError::Magic);
+    }
+    file.take(BYTES_MAX + 1 - begins).read_to_end(&mut bytes).map_err(unreadable)?;
     AccessTrace::from_bytes(&bytes)
 }
 
