@@ -366,6 +366,22 @@ fn a_survey_says_where_fragments_are_and_what_they_may_touch() {
 }
 
 #[test]
+fn a_survey_of_a_long_list_takes_no_time_by_its_square_and_has_an_end() {
+    let plan = ProcedurePlan::of::<Order>();
+    let order = |count: u32| Entered {
+        shop: 1,
+        number: 9,
+        lines: (0..count).map(|shop| wanted(shop, 1)).collect(),
+    };
+    let begun = std::time::Instant::now();
+    let found = survey(&plan, &number_of, &order(40_000)).unwrap();
+    assert_eq!((found.places.len(), found.touched.writes.len()), (40_000 + 2, 40_000 + 1));
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    let Err(Stop::Faulty(text)) = survey(&plan, &number_of, &order(100_000)) else { panic!() };
+    assert!(text.contains("steps"), "{text}");
+}
+
+#[test]
 fn rows_that_plans_touch_are_traced_with_those_that_each_needed() {
     let mut dry_run = DryRun::new(&SPACES);
     for item in 1_u32..4 {
