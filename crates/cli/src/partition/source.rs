@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, ValueEnum};
+use muesli_placement::printed::RowTable;
 use muesli_placement::suggestion::BothShares;
 use muesli_placement::trace::read_file;
 use muesli_placement::units::RefinementTerms;
@@ -62,6 +63,10 @@ pub struct SuggestOptions {
     #[arg(long, value_name = "N", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=4_096))]
     partitions: u32,
+    /// How data are placed: by columns and units; or beside that by the dissertation's method, rows
+    /// and METIS, whose shares are printed, too
+    #[arg(long, value_enum, default_value = "columns")]
+    method: PlacementMethod,
     /// Take a trace that was recorded, and run nothing
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -73,6 +78,13 @@ pub struct SuggestOptions {
     pub json: bool,
 }
 
+/// How data are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PlacementMethod {
+    Columns,
+    Printed,
+}
+
 /// A trace, and what is suggested for it.
 pub struct Suggested {
     /// What the trace is of.
@@ -82,6 +94,8 @@ pub struct Suggested {
     pub suggestion: Suggestion,
     /// The scheme that is usual, and its shares with units dealt in turn.
     pub manual: Option<(Scheme, BothShares)>,
+    /// The shares of the dissertation's method, if they are asked for, and how many rows it placed.
+    pub printed: Option<(usize, BothShares)>,
 }
 
 impl SuggestOptions {
@@ -95,7 +109,16 @@ impl SuggestOptions {
         let suggestion = suggest(&trace, &terms(self.partitions)?)?;
         let manual = workload
             .map(|workload| (workload.manual(), workload.manual_both(&trace, self.partitions)));
-        Ok(Suggested { name, trace, partitions: self.partitions, suggestion, manual })
+        let printed = match self.method {
+            PlacementMethod::Columns => None,
+            PlacementMethod::Printed => {
+                let (learn, partitions) = (trace.cut().learn, self.partitions);
+                let rows = RowTable::learn(&trace, learn, partitions, &child()?)?;
+                Some((rows.len(), BothShares::of(&trace, |of| rows.shares(of))))
+            }
+        };
+        let partitions = self.partitions;
+        Ok(Suggested { name, trace, partitions, suggestion, manual, printed })
     }
 
     fn traced(

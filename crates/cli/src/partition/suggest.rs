@@ -39,11 +39,14 @@ fn as_json(suggested: &Suggested) -> anyhow::Result<String> {
         "partitions": suggested.partitions,
         "suggestion": suggested.suggestion,
         "manual": manual,
+        "printed": suggested.printed.as_ref().map(|(rows, shares)| {
+            json!({ "rows": rows, "shares": shares })
+        }),
     }))?)
 }
 
 fn as_text(suggested: &Suggested) -> String {
-    let Suggested { name, trace, partitions, suggestion, manual } = suggested;
+    let Suggested { name, trace, partitions, suggestion, manual, printed } = suggested;
     let (count, cut) = (trace.transactions.len(), trace.cut());
     let mut text = format!(
         "{name}: {count} transactions, {} learnt from, {} fresh\n",
@@ -65,6 +68,9 @@ fn as_text(suggested: &Suggested) -> String {
     if let Some((_, of_manual)) = manual {
         shares.add_row(row("manual, in turn", of_manual));
     }
+    if let Some((_, of_rows)) = printed {
+        shares.add_row(row("printed: rows, METIS", of_rows));
+    }
     let advice = match suggestion.places_units {
         true => "placing them is worth it",
         false => "a hash does as well, and is what is suggested",
@@ -73,6 +79,9 @@ fn as_text(suggested: &Suggested) -> String {
         "{shares}\n\n{} units in {partitions} partitions, first by {}; {advice}; {} schemes tried",
         suggestion.units, suggestion.first_by, suggestion.tried
     );
+    if let Some((rows, _)) = printed {
+        text += &format!("\nprinted: {rows} rows placed one by one, those not seen by a hash");
+    }
     text
 }
 

@@ -101,6 +101,23 @@ fn a_trace_is_recorded_read_again_and_drawn() {
 }
 
 #[test]
+fn the_method_of_the_dissertation_is_set_beside_as_a_baseline() {
+    let line = ["partition", "suggest", "tpcc-procedures", "--param", "keys=30"];
+    let line = [&line[..], &["--param", "warehouses=3", "--partitions", "3"]].concat();
+    let line = [&line[..], &["--transactions", "300", "--method", "printed"]].concat();
+    let suggested = parsed(&[&line[..], &["--json"]].concat());
+    let printed_share = |part: &str| {
+        let share = &suggested["printed"]["shares"][part]["distributed"];
+        share.as_f64().unwrap_or_else(|| panic!("{suggested}"))
+    };
+    assert!(suggested["printed"]["rows"].as_u64().is_some_and(|rows| rows > 500), "{suggested}");
+    // New rows are by a hash, as nothing explains where they belong.
+    assert!(printed_share("fresh") > printed_share("in_sample") + 20.0, "{suggested}");
+    assert!(printed(&line).contains("rows placed one by one"));
+    assert_refused(&[&line[..7], &["--method", "printd"]].concat(), &["'printed'"]);
+}
+
+#[test]
 fn files_that_are_no_traces_and_traces_that_are_too_short_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, bytes: &[u8]| {

@@ -6,6 +6,7 @@ mod shares;
 use std::collections::BTreeMap;
 
 pub use search::{SearchTerms, search};
+pub(crate) use shares::{AccessPlace, ShareCounter};
 pub use shares::{ByHash, PlacementShares, RowPlaces, shares};
 
 use crate::trace::{AccessTrace, TracedAccess};

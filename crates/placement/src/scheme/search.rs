@@ -28,7 +28,7 @@ pub struct SearchTerms {
     /// Of so many rows that they touch at most: the transactions behind are left out.
     pub accesses_most: usize,
     /// So many schemes are counted at most; the best of these is taken.
-    pub trials_most: usize,
+    pub schemes_most: usize,
 }
 
 impl Default for SearchTerms {
@@ -38,7 +38,7 @@ impl Default for SearchTerms {
             written_most: 0.05,
             transactions_most: 4_000,
             accesses_most: 400_000,
-            trials_most: 20_000,
+            schemes_most: 20_000,
         }
     }
 }
@@ -127,7 +127,7 @@ impl<'a> SchemeCosts<'a> {
 
     /// Whether as many schemes have been counted as may be.
     fn is_spent(&self) -> bool {
-        self.known.len() >= self.terms.trials_most.max(1)
+        self.known.len() >= self.terms.schemes_most.max(1)
     }
 
     /// Where changes of one table at a time lead to, as long as each is better.
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn a_search_ends_after_so_many_schemes_and_rows() {
         let trace = trace();
-        let few = SearchTerms { trials_most: 2, ..SearchTerms::default() };
+        let few = SearchTerms { schemes_most: 2, ..SearchTerms::default() };
         assert_eq!(search(&trace, &trace.transactions, few).1, 2);
         let terms = SearchTerms { accesses_most: 10, ..SearchTerms::default() };
         assert_eq!(within(&trace.transactions, terms).len(), 3);

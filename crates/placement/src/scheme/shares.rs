@@ -52,7 +52,7 @@ pub struct PlacementShares {
 
 /// Where a row is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AccessPlace {
+pub(crate) struct AccessPlace {
     /// Its partition; `None`: it is everywhere.
     pub at: Option<u32>,
     /// Whether that follows from the arguments.
@@ -72,7 +72,7 @@ impl AccessPlace {
 
 /// Counts transactions of which it is known where their rows are.
 #[derive(Clone, Debug)]
-pub(super) struct ShareCounter {
+pub(crate) struct ShareCounter {
     /// Of each partition the last transaction that touched it, and that named it, from 1.
     touched_by: Vec<u64>,
     named_by: Vec<u64>,

@@ -1,6 +1,6 @@
 //! What is there at first: a function of the parameters alone.
 
-use super::plans::loads::{LoadedAuction, LoadedUser};
+use super::plans::loads::{LoadedAuction, LoadedSeller};
 use super::tables::{
     AuctionBid, AuctionItem, AuctionStatus, AuctionUser, ItemComment, ItemPurchase,
 };
@@ -140,10 +140,10 @@ impl FirstAuctions {
     }
 
     /// A user as it is loaded, with all that it sells.
-    pub fn loaded(&self, user: u64) -> LoadedUser {
+    pub fn loaded(&self, user: u64) -> LoadedSeller {
         let auctions = 1..=self.items_of(user);
         let watched = |number: u64| (1 + (user + number * 7) % self.users, 1_u32);
-        LoadedUser {
+        LoadedSeller {
             user,
             row: self.user(user),
             auctions: auctions.map(|item| self.auction(user, item)).collect(),
@@ -153,7 +153,7 @@ impl FirstAuctions {
     }
 
     /// All users, each with what it has bought.
-    pub fn all(&self) -> Vec<LoadedUser> {
+    pub fn all(&self) -> Vec<LoadedSeller> {
         let mut all: Vec<_> = (1..=self.users).map(|user| self.loaded(user)).collect();
         for place in 0..all.len() {
             let seller = all[place].user;

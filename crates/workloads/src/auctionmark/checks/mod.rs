@@ -9,7 +9,7 @@ use super::AuctionMark;
 use super::first::{CATEGORIES, FirstAuctions, GROUPS, REGIONS, VALUES};
 use super::ledger::AuctionLedger;
 use super::plans::listing::FEE;
-use super::plans::loads::LoadedUser;
+use super::plans::loads::LoadedSeller;
 use super::rows::{AuctionReferenceCopy, AuctionRows};
 use super::tables::{AuctionStatus, ItemPurchase};
 use crate::check::{Check, Complaints};
@@ -19,7 +19,7 @@ use crate::check::{Check, Complaints};
 struct AuctionAudit<'a> {
     rows: &'a AuctionRows,
     known: &'a AuctionLedger,
-    first: BTreeMap<u64, LoadedUser>,
+    first: BTreeMap<u64, LoadedSeller>,
 }
 
 impl<'a> AuctionAudit<'a> {

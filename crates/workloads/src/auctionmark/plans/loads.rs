@@ -66,7 +66,7 @@ pub(in crate::auctionmark) struct LoadedAuction {
 
 /// A user as it is loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::auctionmark) struct LoadedUser {
+pub(in crate::auctionmark) struct LoadedSeller {
     pub user: u64,
     pub row: AuctionUser,
     pub auctions: Vec<LoadedAuction>,
@@ -80,10 +80,10 @@ pub(in crate::auctionmark) struct LoadAuctionUser;
 
 impl PlannedProcedure for LoadAuctionUser {
     const NAME: &'static str = "auctionmark-load-user";
-    type Arguments = LoadedUser;
+    type Arguments = LoadedSeller;
     type Answer = ();
 
-    fn plan(plan: &mut PlanBuilder<LoadedUser>) -> PlanValue<()> {
+    fn plan(plan: &mut PlanBuilder<LoadedSeller>) -> PlanValue<()> {
         let user = arg!(plan, user);
         plan.update(USERS, (user,), (), |loaded, row, ()| row.or_else(|| Some(loaded.row.clone())));
         let (bought, watched) = (arg!(plan, bought), arg!(plan, watched));
@@ -106,7 +106,7 @@ impl PlannedProcedure for LoadAuctionUser {
 }
 
 fn load_auction(
-    plan: &mut PlanBuilder<LoadedUser>,
+    plan: &mut PlanBuilder<LoadedSeller>,
     seller: PlanValue<u64>,
     auction: PlanValue<LoadedAuction>,
 ) {
