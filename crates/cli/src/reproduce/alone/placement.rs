@@ -39,7 +39,10 @@ pub fn described(figure: &Figure, quick: bool) -> String {
 /// The traces of a figure, with what is suggested for each: recorded once, whichever line asks
 /// first.
 #[derive(Debug, Default)]
-pub struct FigureTraces(Mutex<HashMap<TraceKey, Arc<OnceLock<Result<Arc<JudgedTrace>, String>>>>>);
+pub struct FigureTraces(Mutex<HashMap<TraceKey, OnceRecorded>>);
+
+/// A trace that is recorded once, or why it could not be.
+type OnceRecorded = Arc<OnceLock<Result<Arc<JudgedTrace>, String>>>;
 
 /// What a trace is of: parameters, transactions learnt from and fresh ones, and the seed.
 type TraceKey = (Vec<String>, (usize, usize), u64);

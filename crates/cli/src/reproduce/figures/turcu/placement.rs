@@ -58,8 +58,8 @@ const ROUTED: PaperClaim = claim(
 
 /// Partitions are loaded evenly, on fresh transactions.
 const BALANCED: PaperClaim = claim(
-    "load of the busiest partition, suggested, least",
-    Measure::LeastOf(Quantity::PlacedLoad, "suggested"),
+    "load of the busiest partition, suggested, most",
+    Measure::MostOf(Quantity::PlacedLoad, "suggested"),
     None,
     Some(ClaimTarget::Most(1.2)),
 );
