@@ -93,6 +93,9 @@ impl ProposedPlacement {
 /// Placing units must save so many of 100 transactions from being distributed, or so much of the
 /// busiest partition's load.
 const WORTH: f64 = 0.25;
+/// More load of the busiest partition over the mean is worth avoiding, even where that costs
+/// distributed transactions: it bounds what all partitions do.
+const OVERLOAD: f64 = 1.2;
 
 /// Where rows are to be, learnt from some transactions and chosen by others.
 ///
@@ -132,10 +135,10 @@ pub fn propose(
 /// Whether units that are placed are better than a hash of them.
 fn is_worth_it(placed: &PlacementShares, hashed: &PlacementShares) -> bool {
     let saves = hashed.distributed - placed.distributed > WORTH;
-    let balances =
-        hashed.load - placed.load > WORTH && placed.distributed <= hashed.distributed + 1.0;
-    // Of few units all were seen; what a hash saves by having them in one place, it pays in load.
-    saves || balances || hashed.load - placed.load > 1.0
+    let keeps = placed.distributed <= hashed.distributed + 1.0;
+    // A hash of few units saves by having them in one place, and pays for that in load.
+    let balances = hashed.load - placed.load > WORTH && (keeps || hashed.load > OVERLOAD);
+    saves || balances
 }
 
 /// A share on what was learnt from, and on fresh transactions.
@@ -259,6 +262,19 @@ mod tests {
                 false => assert_eq!(suggestion.suggested, suggestion.by_hash),
             }
         }
+    }
+
+    #[test]
+    fn few_units_are_placed_where_a_hash_loads_a_partition_too_much() {
+        let shares =
+            |distributed, load| PlacementShares { distributed, load, ..PlacementShares::default() };
+        // Three warehouses, two of which a hash has in one partition.
+        assert!(is_worth_it(&shares(10.5, 1.07), &shares(7.0, 1.94)));
+        assert!(is_worth_it(&shares(5.0, 1.2), &shares(9.0, 1.1)));
+        assert!(is_worth_it(&shares(9.5, 1.05), &shares(9.0, 1.35)));
+        // What follows from no pattern costs, and a hash is even enough.
+        assert!(!is_worth_it(&shares(27.0, 1.02), &shares(25.0, 1.1)));
+        assert!(!is_worth_it(&shares(9.0, 1.1), &shares(9.1, 1.1)));
     }
 
     #[test]
