@@ -7,14 +7,17 @@
 //! Every share is told twice: of the transactions that it was learnt from, and of fresh ones. All
 //! of it proposes; none of it is asked while a transaction runs.
 //!
+//! Beside all that, [`printed`] has the method of the dissertation, as a baseline.
+//!
 //! Nothing here uses a clock or chance: the same trace gives the same answer. A first placement of
 //! many units is made by METIS, which may only run in a process of its own ([`units::child`]).
 
+pub mod printed;
 pub mod scheme;
 pub mod suggestion;
 pub mod trace;
 pub mod units;
 
 pub use scheme::{Scheme, TablePlacement};
-pub use suggestion::{Suggestion, Terms, suggest};
+pub use suggestion::{Suggestion, Terms, propose, suggest};
 pub use trace::AccessTrace;

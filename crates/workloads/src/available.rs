@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::append::procedures::AppendProcedures;
 use crate::append::{self, Append};
+use crate::auctionmark::{self, AuctionMark};
 use crate::bank::loan::{self, Loan};
 use crate::bank::{self, Bank};
 use crate::counter_service::{self, CounterService};
@@ -25,6 +26,7 @@ use crate::retwis::{self, Retwis};
 use crate::sets::{self, Sets, StructureKind};
 use crate::tpcc::procedures::TpccProcedures;
 use crate::tpcc::{self, Tpcc};
+use crate::tpcw::{self, Tpcw};
 use crate::vacation::{self, Vacation};
 use crate::workload::AnyWorkload;
 use crate::ycsb::{self, Ycsb};
@@ -187,6 +189,20 @@ pub static WORKLOADS: &[Description] = &[
         build: |values, clients| Ok(Arc::new(Retwis::new(values, clients)?)),
     },
     Description {
+        name: "tpcw",
+        about: "TPC-W: an on-line bookstore of fourteen interactions, by plans.",
+        parameters: tpcw::PARAMETERS,
+        small: &["items=20", "customers=12", "communities=3", "mixing=20"],
+        build: |values, clients| Ok(Arc::new(Tpcw::new(values, clients)?)),
+    },
+    Description {
+        name: "auctionmark",
+        about: "AuctionMark: users sell, bid, buy, ask and rate, by plans.",
+        parameters: auctionmark::PARAMETERS,
+        small: &["users=12", "items=4", "communities=3", "mixing=20"],
+        build: |values, clients| Ok(Arc::new(AuctionMark::new(values, clients)?)),
+    },
+    Description {
         name: "home-lists",
         about: "Sorted lists, one a node; remote updates read another node's and write elsewhere.",
         parameters: lists::PARAMETERS,
@@ -216,7 +232,10 @@ pub fn procedures() -> Procedures {
     let all = all.and(&tpcc::procedures::procedures()).and(&delayed_adds::procedures());
     let retwis = retwis::procedures().expect("each of ReTwis's plans is of one round");
     let epinions = epinions::procedures().expect("each of EPinions's plans is of one round");
-    all.and(&marks::procedures()).and(&retwis).and(&epinions)
+    let tpcw = tpcw::procedures().expect("each of TPC-W's plans is of one round");
+    let auctions = auctionmark::procedures().expect("each of AuctionMark's plans is of one round");
+    let social = marks::procedures().and(&retwis).and(&epinions);
+    all.and(&social).and(&tpcw).and(&auctions)
 }
 
 /// A workload that there is not.

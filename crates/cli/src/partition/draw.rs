@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use muesli_placement::scheme::RowPlaces;
 use muesli_placement::units::UnitGraph;
 use serde::Serialize;
 use serde_json::json;
@@ -68,12 +69,12 @@ struct DrawnPartition {
 
 fn drawn(suggested: &Suggested) -> Vec<DrawnPartition> {
     let Suggested { trace, suggestion, partitions, .. } = suggested;
-    let graph = UnitGraph::new(trace, trace.cut().learn, &suggestion.scheme);
+    let proposed = &suggestion.proposed;
+    let graph = UnitGraph::new(trace, trace.cut().learn, &proposed.scheme);
     let loads: BTreeMap<_, _> = graph.units.iter().copied().zip(graph.loads).collect();
     let mut all = vec![DrawnPartition::default(); *partitions as usize];
-    let places = &suggestion.placement;
     for (unit, load) in loads {
-        let at = muesli_placement::scheme::RowPlaces::partition(places, unit) as usize;
+        let at = proposed.partition(unit) as usize;
         let name = format!("{} {}", trace.domains[usize::from(unit.domain)], unit.value);
         all[at].load += load;
         all[at].units.push(DrawnUnit { unit: name, load });

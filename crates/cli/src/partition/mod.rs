@@ -11,7 +11,7 @@ use clap::{ArgMatches, Command};
 use muesli_placement::units::child;
 
 use source::CHILD;
-pub use source::child as placing_child;
+pub use source::terms as placing_terms;
 
 /// The command's options.
 pub fn command() -> Command {

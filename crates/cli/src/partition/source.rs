@@ -4,18 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use clap::{ArgAction, Args};
+use anyhow::{Context, anyhow, bail};
+use clap::{ArgAction, Args, ValueEnum};
+use muesli_placement::printed::RowTable;
 use muesli_placement::suggestion::BothShares;
+use muesli_placement::trace::read_file;
 use muesli_placement::units::RefinementTerms;
 use muesli_placement::units::child::Child;
-use muesli_placement::{AccessTrace, Scheme, Suggestion, Terms, scheme, suggest};
+use muesli_placement::{AccessTrace, Scheme, Suggestion, Terms, suggest};
 use muesli_workloads::available;
-use muesli_workloads::planned::traces::{
-    PLANNED, PlannedWorkload, RoundRobin, TraceRequest, planned,
-};
+use muesli_workloads::planned::traces::{PLANNED, PlannedWorkload, TraceRequest, planned};
 
-use crate::names::check_parameters;
+use crate::names::{check_parameters, nearest, question};
 
 /// What the process is called with that METIS runs in.
 pub const CHILD: &str = "place-units";
@@ -32,6 +32,15 @@ pub fn child() -> anyhow::Result<Child> {
         arguments: ["partition", CHILD].map(str::to_owned).into(),
         within: CHILD_WITHIN,
     })
+}
+
+/// What suggestions for so many partitions go by, in commands as in figures.
+///
+/// # Errors
+/// This program is not found.
+pub fn terms(partitions: u32) -> anyhow::Result<Terms> {
+    let refinement = RefinementTerms { partitions, ..RefinementTerms::default() };
+    Ok(Terms { refinement, child: Some(child()?), ..Terms::default() })
 }
 
 #[derive(Args, Clone, Debug)]
@@ -54,6 +63,10 @@ pub struct SuggestOptions {
     #[arg(long, value_name = "N", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=4_096))]
     partitions: u32,
+    /// How data are placed: by columns and units; or beside that by the dissertation's method, rows
+    /// and METIS, whose shares are printed, too
+    #[arg(long, value_enum, default_value = "columns")]
+    method: PlacementMethod,
     /// Take a trace that was recorded, and run nothing
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -65,6 +78,13 @@ pub struct SuggestOptions {
     pub json: bool,
 }
 
+/// How data are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PlacementMethod {
+    Columns,
+    Printed,
+}
+
 /// A trace, and what is suggested for it.
 pub struct Suggested {
     /// What the trace is of.
@@ -74,6 +94,8 @@ pub struct Suggested {
     pub suggestion: Suggestion,
     /// The scheme that is usual, and its shares with units dealt in turn.
     pub manual: Option<(Scheme, BothShares)>,
+    /// The shares of the dissertation's method, if they are asked for, and how many rows it placed.
+    pub printed: Option<(usize, BothShares)>,
 }
 
 impl SuggestOptions {
@@ -82,18 +104,21 @@ impl SuggestOptions {
     /// # Errors
     /// There is no such workload or file, or the process that places units failed.
     pub fn suggested(&self) -> anyhow::Result<Suggested> {
-        let workload = self.workload.as_deref().map(planned).transpose()?;
+        let workload = self.workload.as_deref().map(found).transpose()?;
         let (name, trace) = self.traced(workload)?;
-        let refinement =
-            RefinementTerms { partitions: self.partitions, ..RefinementTerms::default() };
-        let terms = Terms { refinement, child: Some(child()?), ..Terms::default() };
-        let suggestion = suggest(&trace, &terms)?;
-        let manual = workload.map(|workload| {
-            let manual = workload.manual();
-            let shares = manual_shares(&trace, &manual, self.partitions);
-            (manual, shares)
-        });
-        Ok(Suggested { name, trace, partitions: self.partitions, suggestion, manual })
+        let suggestion = suggest(&trace, &terms(self.partitions)?)?;
+        let manual = workload
+            .map(|workload| (workload.manual(), workload.manual_both(&trace, self.partitions)));
+        let printed = match self.method {
+            PlacementMethod::Columns => None,
+            PlacementMethod::Printed => {
+                let (learn, partitions) = (trace.cut().learn, self.partitions);
+                let rows = RowTable::learn(&trace, learn, partitions, &child()?)?;
+                Some((rows.len(), BothShares::of(&trace, |of| rows.shares(of))))
+            }
+        };
+        let partitions = self.partitions;
+        Ok(Suggested { name, trace, partitions, suggestion, manual, printed })
     }
 
     fn traced(
@@ -123,17 +148,16 @@ impl SuggestOptions {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<AccessTrace> {
-    let bytes = fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
-    AccessTrace::from_bytes(&bytes).with_context(|| format!("{} cannot be read", path.display()))
+/// The workload called so, if its procedures are plans; else which one was meant.
+fn found(name: &str) -> anyhow::Result<&'static PlannedWorkload> {
+    planned(name).map_err(|error| {
+        let meant = nearest(name, PLANNED.iter().map(|workload| workload.name));
+        anyhow!("{error}{}", question(meant))
+    })
 }
 
-fn manual_shares(trace: &AccessTrace, manual: &Scheme, partitions: u32) -> BothShares {
-    let (cut, places) = (trace.cut(), RoundRobin(partitions));
-    BothShares {
-        in_sample: scheme::shares(trace, cut.learn, manual, &places),
-        fresh: scheme::shares(trace, cut.report, manual, &places),
-    }
+fn read(path: &Path) -> anyhow::Result<AccessTrace> {
+    read_file(path).with_context(|| format!("{} is no trace", path.display()))
 }
 
 /// The workloads that can be traced, for a command's help.

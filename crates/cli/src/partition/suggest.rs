@@ -39,11 +39,14 @@ fn as_json(suggested: &Suggested) -> anyhow::Result<String> {
         "partitions": suggested.partitions,
         "suggestion": suggested.suggestion,
         "manual": manual,
+        "printed": suggested.printed.as_ref().map(|(rows, shares)| {
+            json!({ "rows": rows, "shares": shares })
+        }),
     }))?)
 }
 
 fn as_text(suggested: &Suggested) -> String {
-    let Suggested { name, trace, partitions, suggestion, manual } = suggested;
+    let Suggested { name, trace, partitions, suggestion, manual, printed } = suggested;
     let (count, cut) = (trace.transactions.len(), trace.cut());
     let mut text = format!(
         "{name}: {count} transactions, {} learnt from, {} fresh\n",
@@ -58,30 +61,37 @@ fn as_text(suggested: &Suggested) -> String {
         tables.add_row([table.as_str(), placed.as_str(), manual]);
     }
     text += &format!("{tables}\n\n");
-    let header = ["%, fresh (learnt from)", "distributed", "crossing", "load"];
+    let header = ["%, fresh (learnt from)", "distributed", "misrouted", "crossing", "load"];
     let mut shares = table::new(header.map(str::to_owned).to_vec());
     shares.add_row(row("suggested", &suggestion.suggested));
     shares.add_row(row("the same by hash", &suggestion.by_hash));
     if let Some((_, of_manual)) = manual {
         shares.add_row(row("manual, in turn", of_manual));
     }
+    if let Some((_, of_rows)) = printed {
+        shares.add_row(row("printed: rows, METIS", of_rows));
+    }
     let advice = match suggestion.places_units {
         true => "placing them is worth it",
-        false => "a hash does as well",
+        false => "a hash does as well, and is what is suggested",
     };
     text += &format!(
         "{shares}\n\n{} units in {partitions} partitions, first by {}; {advice}; {} schemes tried",
         suggestion.units, suggestion.first_by, suggestion.tried
     );
+    if let Some((rows, _)) = printed {
+        text += &format!("\nprinted: {rows} rows placed one by one, those not seen by a hash");
+    }
     text
 }
 
-fn row(name: &str, shares: &BothShares) -> [String; 4] {
+fn row(name: &str, shares: &BothShares) -> [String; 5] {
     let BothShares { in_sample, fresh } = shares;
     let both = |fresh: f64, in_sample: f64| format!("{fresh:.1} ({in_sample:.1})");
     [
         name.to_owned(),
         both(fresh.distributed, in_sample.distributed),
+        both(fresh.misrouted, in_sample.misrouted),
         both(fresh.crossing, in_sample.crossing),
         format!("{:.2} ({:.2})", fresh.load, in_sample.load),
     ]

@@ -340,6 +340,10 @@ pub enum Measure {
     MostOverBest(Quantity, &'static str, &'static [&'static str]),
     /// The least that a line shows over that.
     LeastOverBest(Quantity, &'static str, &'static [&'static str]),
+    /// The least that a line shows.
+    LeastOf(Quantity, &'static str),
+    /// The most that it shows.
+    MostOf(Quantity, &'static str),
     /// What a line shows over what the model of this name says of it: the mean over all points.
     OverModel(&'static str),
     /// Of a summary, by workloads: what the first line shows over the second.

@@ -42,13 +42,14 @@ fn csv(
     let mut text = "seed,line,x,nodes,clients,committed_a_second,several_a_second,updates_aborted,\
          mean_ms,several_ms,p50_ms,p99_ms,messages_a_commit,locked,transition_ms,machines,\
          rack_messages,rack_packets,rack_bytes,\
-         links_occupied,busy,predicted,over_first,distributed,trace_length\n"
+         links_occupied,busy,predicted,over_first,distributed,misrouted,crossing,placed_load,\
+         trace_length\n"
         .to_owned();
     let runs = (first..).zip(by_seed);
     for (seed, point) in runs.flat_map(|(seed, points)| points.iter().map(move |it| (seed, it))) {
         text += &format!(
             "{seed},\"{}\",{},{},{},{:.1},{:.1},{:.5},{:.4},{:.4},{:.3},{:.3},{:.2},{:.5},{:.4},\
-             {},{:.3},{:.3},{:.1},{:.4},{:.4},{:.1},{:.4},{:.3},{}\n",
+             {},{:.3},{:.3},{:.1},{:.4},{:.4},{:.1},{:.4},{:.3},{:.3},{:.3},{:.4},{}\n",
             point.line,
             point.x,
             point.nodes,
@@ -72,6 +73,9 @@ fn csv(
             point.predicted,
             point.over_first,
             point.distributed,
+            point.misrouted,
+            point.crossing,
+            point.placed_load,
             point.trace_length,
         );
     }

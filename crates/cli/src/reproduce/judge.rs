@@ -88,6 +88,12 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
         Measure::LeastOverBest(quantity, line, others) => {
             over_best(quantity, line, others).into_iter().fold(f64::NAN, f64::min)
         }
+        Measure::LeastOf(quantity, line) => {
+            of(line).map(|it| it.shows(quantity)).fold(f64::NAN, f64::min)
+        }
+        Measure::MostOf(quantity, line) => {
+            of(line).map(|it| it.shows(quantity)).fold(f64::NAN, f64::max)
+        }
         Measure::OverModel(name) => {
             let Some(model) = figure.models.iter().find(|it| it.name == name) else {
                 return f64::NAN;
@@ -173,5 +179,7 @@ mod tests {
         near(Measure::MostOverBest(Quantity::AMachine, "a", &["b"]), 0.5);
         near(Measure::MostOverBest(Quantity::ANode, "b", &["a", "c"]), 2.0);
         near(Measure::LeastOverBest(Quantity::ANode, "a", &["b", "c"]), 0.5);
+        near(Measure::LeastOf(Quantity::Throughput, "a"), 100.0);
+        near(Measure::MostOf(Quantity::Throughput, "b"), 600.0);
     }
 }

@@ -39,7 +39,8 @@ pub struct Point {
     pub rack_packets: f64,
     pub rack_bytes: f64,
     pub links_occupied: f64,
-    /// Committed transactions over those of the figure's first line at the same place.
+    /// Committed transactions over those of the figure's first line at the same place; 0 where
+    /// none were measured.
     pub over_first: f64,
     /// Share of the time that processors of nodes with data were busy, but for the cost of turns.
     pub busy: f64,
@@ -55,8 +56,13 @@ pub struct Point {
     /// [phases](AttemptPart), of those that committed and of those that did not.
     pub committed_parts: [f64; ATTEMPT_PARTS],
     pub aborted_parts: [f64; ATTEMPT_PARTS],
-    /// Distributed transactions, of 100; and how long a trace had to be.
+    /// Of 100 transactions under a placement those that are distributed, those at a partition that
+    /// their arguments do not name, and those in which a value crosses; the busiest partition's
+    /// load over the mean; and how long a trace had to be.
     pub distributed: f64,
+    pub misrouted: f64,
+    pub crossing: f64,
+    pub placed_load: f64,
     pub trace_length: f64,
     /// Checks of the workload that do not hold. Those of a protocol that promises less than
     /// serializability are left out.
@@ -92,6 +98,9 @@ impl Point {
             &mut self.first_over_first,
             &mut self.aborts_a_commit,
             &mut self.distributed,
+            &mut self.misrouted,
+            &mut self.crossing,
+            &mut self.placed_load,
             &mut self.trace_length,
         ];
         all.extend(&mut self.committed_parts);
@@ -121,6 +130,8 @@ impl Point {
             Quantity::FirstOverFirst => self.first_over_first,
             Quantity::AbortsACommit => self.aborts_a_commit,
             Quantity::Distributed => self.distributed,
+            Quantity::Misrouted => self.misrouted,
+            Quantity::PlacedLoad => self.placed_load,
             Quantity::TraceLength => self.trace_length,
             Quantity::CommittedPart(part) => self.committed_parts[part as usize],
             Quantity::AbortedPart(part) => self.aborted_parts[part as usize],
@@ -173,6 +184,10 @@ pub enum Quantity {
     AbortsACommit,
     /// Distributed transactions under a placement, in percent.
     Distributed,
+    /// Transactions at a partition that their arguments do not name, in percent.
+    Misrouted,
+    /// The busiest partition's transactions over the mean.
+    PlacedLoad,
     /// Transactions of a trace that show the manual scheme.
     TraceLength,
     /// How long an attempt with open children that committed was in a part of it, in milliseconds.
@@ -202,7 +217,13 @@ pub const ATTEMPT_PARTS: usize = 5;
 impl Quantity {
     /// Whether it is of a placement, and not of a run.
     pub fn is_of_placement(self) -> bool {
-        matches!(self, Quantity::Distributed | Quantity::TraceLength)
+        matches!(
+            self,
+            Quantity::Distributed
+                | Quantity::Misrouted
+                | Quantity::PlacedLoad
+                | Quantity::TraceLength
+        )
     }
 
     /// What it is, with its unit.
@@ -228,6 +249,8 @@ impl Quantity {
             Quantity::FirstOverFirst => "latency of those committed at once over the first line's",
             Quantity::AbortsACommit => "aborted attempts a commit",
             Quantity::Distributed => "distributed transactions, %",
+            Quantity::Misrouted => "misrouted transactions, %",
+            Quantity::PlacedLoad => "load of the busiest partition over the mean",
             Quantity::TraceLength => "transactions of the trace",
             Quantity::CommittedPart(_) => "committed attempts, ms in a part",
             Quantity::AbortedPart(_) => "aborted attempts, ms in a part",

@@ -14,6 +14,7 @@ use muesli_workloads::simulated::{self, Simulated, SimulatedOutcome};
 use muesli_workloads::tally::Tallies;
 
 use super::alone::commands::CommandClients;
+use super::alone::placement::FigureTraces;
 use super::alone::{commands as commands_alone, placement as placement_alone};
 use super::figure::{Figure, PlottedLine, Setting};
 use super::point::{ATTEMPT_PARTS, AttemptPart, Point};
@@ -84,8 +85,11 @@ impl Course {
                 fewer if quick => format!(" on {fewer} nodes"),
                 _ => format!(" on {} nodes", figure.nodes),
             };
-            let (axis, xs, seconds) = (figure.axis.name, xs.join(" "), seconds.join(" or "));
-            format!("{axis} {xs}{nodes}, {seconds} s each{warm_up}")
+            let (axis, xs) = (figure.axis.name, xs.join(" "));
+            if figure.shows.is_of_placement() {
+                return format!("{axis} {xs}, {}", placement_alone::described(figure, quick));
+            }
+            format!("{axis} {xs}{nodes}, {} s each{warm_up}", seconds.join(" or "))
         };
         let (this, other) = if self.quick { ("quick", "full") } else { ("full", "quick") };
         let usual = Course { xs: Vec::new(), ..self.clone() };
@@ -160,9 +164,11 @@ pub fn run(figure: &Figure, course: &Course) -> anyhow::Result<Vec<Vec<Point>>> 
         .with_style(style.expect("the template is one"))
         .with_prefix(figure.name);
     let (next, points) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let traces = FigureTraces::default();
     let work = || {
         while let Some((x, line, seed)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let point = run_one(figure, *x, line, *seed, course).map(|point| (*seed, point));
+            let point = run_one((figure, &traces), *x, line, *seed, course);
+            let point = point.map(|point| (*seed, point));
             points.lock().unwrap_or_else(PoisonError::into_inner).push(point);
             bar.inc(1);
         }
@@ -190,13 +196,18 @@ fn set_beside_first(points: &mut [Point]) {
         if point.x != x {
             (x, first, first_ms) = (point.x, point.throughput, point.first_ms);
         }
-        point.over_first = point.throughput / first;
-        point.first_over_first = point.first_ms / first_ms;
+        point.over_first = over(point.throughput, first);
+        point.first_over_first = over(point.first_ms, first_ms);
     }
 }
 
+/// One number over another one; 0 where nothing was measured that it could be set beside.
+fn over(number: f64, first: f64) -> f64 {
+    if first > 0.0 { number / first } else { 0.0 }
+}
+
 fn run_one(
-    figure: &Figure,
+    (figure, traces): (&Figure, &FigureTraces),
     x: f64,
     line: &PlottedLine,
     seed: u64,
@@ -211,7 +222,8 @@ fn run_one(
         return run.with_context(|| figure.name);
     }
     if of.shows.is_of_placement() {
-        return placement_alone::run(of, &setting, (course.quick, seed), (line.name, x));
+        let how = (course.quick, seed);
+        return placement_alone::run(of, (&setting, traces), how, (line.name, x));
     }
     let clients = course.clients(of, &setting);
     let workload = available::find(of.workload)?.build(&setting.parameters, clients)?;
@@ -319,6 +331,9 @@ fn point(
         committed_parts: [0.0; ATTEMPT_PARTS],
         aborted_parts: [0.0; ATTEMPT_PARTS],
         distributed: 0.0,
+        misrouted: 0.0,
+        crossing: 0.0,
+        placed_load: 0.0,
         trace_length: 0.0,
         predicted: figure.theory.map_or(0.0, |theory| theory(setting)),
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),

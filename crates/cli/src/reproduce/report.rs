@@ -52,6 +52,9 @@ pub fn tell(
 
 /// What is run on.
 fn machines(figure: &Figure) -> String {
+    if figure.shows.is_of_placement() {
+        return "none: what is counted is in a trace".to_owned();
+    }
     let mut all: Vec<_> = figure.cases.iter().map(|case| (case.of.machine)().about).collect();
     all.dedup();
     if all.is_empty() { (figure.machine)().about.to_owned() } else { all.join("; ") }
@@ -133,12 +136,20 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
 
 /// The same of a figure about placement, where nothing else is measured.
 fn placement_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::Table {
-    let header = ["line", figure.axis.name, figure.shows.name()];
-    let mut table = table::new(header.map(str::to_owned).into());
+    let shown: &[Quantity] = match figure.shows {
+        Quantity::TraceLength => &[Quantity::TraceLength],
+        _ => &[Quantity::Distributed, Quantity::Misrouted, Quantity::PlacedLoad],
+    };
+    let header = ["line", figure.axis.name].into_iter().chain(shown.iter().map(|it| it.name()));
+    let mut table = table::new(header.map(str::to_owned).collect());
     for seed_points in all_points {
-        let (point, range) = (&seed_points.median, seed_points.range(figure.shows));
-        let shown = with_range(|it| format!("{it:.2}"), point.shows(figure.shows), range);
-        table.add_row([point.line.to_owned(), point.x.to_string(), shown]);
+        let point = &seed_points.median;
+        let mut row = vec![point.line.to_owned(), point.x.to_string()];
+        row.extend(shown.iter().map(|shown| {
+            let range = seed_points.range(*shown);
+            with_range(|it| format!("{it:.2}"), point.shows(*shown), range)
+        }));
+        table.add_row(row);
     }
     table
 }

@@ -18,6 +18,7 @@ mod mistakes;
 mod moving_keys;
 mod namespaces;
 mod pages;
+mod partition;
 mod redis;
 mod reproduce;
 mod stopping;

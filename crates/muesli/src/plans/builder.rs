@@ -380,7 +380,7 @@ impl<A: 'static> PlanBuilder<A> {
             test(arguments_of::<A>(all), I::values(found))
         });
         let to = gives.as_ref().map(|given| given.to);
-        self.state(Statement::When { inputs: nodes, test, body, gives });
+        self.state(Statement::When { scope, inputs: nodes, test, body, gives });
         to
     }
 
@@ -427,7 +427,7 @@ impl<A: 'static> PlanBuilder<A> {
         let gives = given.map(|(from, gather)| self.given(from, scope, gather, &by));
         let to = gives.as_ref().map(|given| given.to);
         let ((item, place), list, take_apart) = (nodes, list.node, take_apart::<L>);
-        self.state(Statement::Each { list, take_apart, item, place, body, gives });
+        self.state(Statement::Each { scope, list, take_apart, item, place, body, gives });
         to
     }
 

@@ -36,8 +36,6 @@ pub(super) struct StepOf {
     pub inputs: Vec<NodeId>,
     /// The steps that find what it needs: for its key, its inputs, and what is around it.
     pub needs: Vec<usize>,
-    /// In whose body it is.
-    pub scope: ScopeId,
 }
 
 /// A refusal.
@@ -345,7 +343,6 @@ impl Derivation {
             shared_at: None,
             inputs,
             needs,
-            scope: self.scope(),
         });
         self.steps.len() - 1
     }

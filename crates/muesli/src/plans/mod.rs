@@ -103,7 +103,7 @@ pub use inputs::{EncodedValue, Inputs, KeyValues, LeadingColumns, PlanRow};
 pub use nodes::PlanValue;
 pub use procedure_plan::{PlannedProcedure, ProcedurePlan, id_of};
 pub use registration::with;
-pub use running::{TracedRow, TracedRun, traced};
+pub use running::{TracedRow, TracedRun, TracedRuns, traced};
 pub use table::{KeyColumn, KeyColumns, PlanTable, TableUnit};
 
 /// A field of a plan's arguments as one of its values, under its own name.

@@ -203,12 +203,14 @@ pub(super) enum Statement {
         key: KeyOf,
     },
     When {
+        scope: ScopeId,
         inputs: Vec<NodeId>,
         test: Test,
         body: Vec<Statement>,
         gives: Option<Given>,
     },
     Each {
+        scope: ScopeId,
         list: NodeId,
         take_apart: TakeApart,
         item: NodeId,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::running::{PlanSwitch, run, survey};
 use super::{
     PlanBuilder, PlanExplanation, PlanTable, PlanValue, PlannedProcedure, PlannedProcedureError,
-    ProcedurePlan, RowRange, traced,
+    ProcedurePlan, RowRange, TracedRuns, traced,
 };
 use crate::procedures::DryRun;
 use crate::{Key, arg, column};
@@ -155,6 +155,16 @@ plans! {
         let one = plan.constant(1_u32);
         let all = plan.map(shops, |plan, shop| plan.read(STOCK, (shop.item, one)));
         plan.write(STOCK, (from, one), all, |_, all| all.len() as i64);
+    }
+    Restocked "restocked" |plan, from, to| {
+        let shops = plan.compute("shops", (from, to), |_, (from, to)| vec![*from, *to]);
+        plan.each(shops, |plan, shop| {
+            let found = plan.scan(STOCK, (shop.item,), RowRange::ALL);
+            plan.when(found, |_, found| !found.is_empty(), |plan| {
+                let item = plan.field(found, "item", |found| found[0].0.1);
+                plan.write(LINES, (shop.item, item), (), |_, ()| "restocked".to_owned());
+            });
+        });
     }
 }
 
@@ -356,14 +366,32 @@ fn a_survey_says_where_fragments_are_and_what_they_may_touch() {
 }
 
 #[test]
+fn a_survey_of_a_long_list_takes_no_time_by_its_square_and_has_an_end() {
+    let plan = ProcedurePlan::of::<Order>();
+    let order = |count: u32| Entered {
+        shop: 1,
+        number: 9,
+        lines: (0..count).map(|shop| wanted(shop, 1)).collect(),
+    };
+    let begun = std::time::Instant::now();
+    let found = survey(&plan, &number_of, &order(40_000)).unwrap();
+    assert_eq!((found.places.len(), found.touched.writes.len()), (40_000 + 2, 40_000 + 1));
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+    let Err(Stop::Faulty(text)) = survey(&plan, &number_of, &order(100_000)) else { panic!() };
+    assert!(text.contains("steps"), "{text}");
+}
+
+#[test]
 fn rows_that_plans_touch_are_traced_with_those_that_each_needed() {
     let mut dry_run = DryRun::new(&SPACES);
     for item in 1_u32..4 {
         dry_run.put(dry_run.space("label"), (item,).encoded(), stored(&"label"));
     }
     let order = Entered { shop: 1, number: 9, lines: vec![wanted(1, 1), wanted(2, 3)] };
-    let (done, runs) = traced(|| dry_run.run_plan::<Order>(&order));
+    let (done, traced_runs) = traced(9, || dry_run.run_plan::<Order>(&order));
+    let runs = traced_runs.runs;
     assert_eq!((done, runs.len()), (Ok(2), 1));
+    assert!(runs[0].rows.iter().all(|row| row.named == row.parts.len()));
     let row = |table: &'static str, key: SmallBytes, needs: &[usize]| {
         (table, key, table != "label", needs.to_vec())
     };
@@ -379,12 +407,49 @@ fn rows_that_plans_touch_are_traced_with_those_that_each_needed() {
     ];
     assert_eq!(found, expected);
     // What a run touched that was refused is noted, too.
-    let (_, runs) = traced(|| {
+    let (_, traced_runs) = traced(9, || {
         let [mut even, _] = two_participants();
         run_at::<Alone>(&mut even, &(2, 4), Broken::default())
     });
-    assert_eq!(runs[0].rows.iter().map(|row| row.needs.len()).collect::<Vec<_>>(), [0]);
-    assert_eq!(traced(|| ()).1, []);
+    let rows = &traced_runs.runs[0].rows;
+    assert_eq!(rows.iter().map(|row| row.needs.len()).collect::<Vec<_>>(), [0]);
+    assert_eq!(traced(9, || ()).1, TracedRuns::default());
+}
+
+#[test]
+fn empty_ranges_are_touched_and_each_body_needs_its_own_condition() {
+    let mut dry_run = DryRun::new(&SPACES);
+    for item in [3_u32, 4] {
+        dry_run.put(dry_run.space("stock"), (2_u32, item).encoded(), stored(&5_i64));
+    }
+    let (done, traced_runs) = traced(9, || dry_run.run_plan::<Restocked>(&(1, 2)));
+    assert_eq!(done, Ok(()));
+    let found: Vec<_> = traced_runs.runs[0]
+        .rows
+        .iter()
+        .map(|row| (row.table, row.key.clone(), row.named, row.by_arguments, row.needs.clone()))
+        .collect();
+    let expected = [
+        // Shop 1 has nothing, which had to be looked for there.
+        ("stock", (1_u32,).encoded(), 1, 0b1, vec![]),
+        ("stock", (2_u32, 3_u32).encoded(), 1, 0b1, vec![]),
+        ("stock", (2_u32, 4_u32).encoded(), 1, 0b1, vec![]),
+        // The item follows from what is found, and what shop 1 has does not matter to shop 2.
+        ("line", (2_u32, 3_u32).encoded(), 2, 0b1, vec![1]),
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn runs_are_traced_as_far_as_there_may_be_rows() {
+    let mut dry_run = DryRun::new(&SPACES);
+    let (_, traced_runs) = traced(5, || {
+        for _ in 0..4 {
+            dry_run.run_plan::<Restocked>(&(1, 2)).expect("it is not refused");
+        }
+    });
+    let TracedRuns { runs, rows, left_out } = traced_runs;
+    assert_eq!((runs.len(), rows, left_out), (2, 4, 2));
 }
 
 proptest! {

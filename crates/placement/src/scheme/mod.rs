@@ -6,12 +6,13 @@ mod shares;
 use std::collections::BTreeMap;
 
 pub use search::{SearchTerms, search};
+pub(crate) use shares::{AccessPlace, ShareCounter};
 pub use shares::{ByHash, PlacementShares, RowPlaces, shares};
 
 use crate::trace::{AccessTrace, TracedAccess};
 
 /// By what the rows of a table are placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TablePlacement {
     /// By a column of the key, whose value is the row's unit.
     Column(usize),

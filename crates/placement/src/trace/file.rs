@@ -1,24 +1,43 @@
 //! Trace files: a name and a version, what the numbers name, and the transactions.
 //!
-//! Whatever bytes a file has, reading takes memory in proportion to them, and what does not fit
-//! together is an error that says where.
+//! Whatever bytes a file has, reading takes memory in proportion to them and no more than its
+//! [limits](super::limits) allow, and what does not fit is an error that says where.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::wire_struct;
 use thiserror::Error;
 
+use super::limits::{ACCESSES_MAX, ALL_COLUMNS_MAX, BYTES_MAX, COLUMNS_MAX, NAMES_MAX};
 use super::{AccessTrace, TracedAccess, TracedTable, TracedTransaction};
 
 /// What a trace file begins with.
 const MAGIC: [u8; 8] = *b"muetrace";
 /// The version of the layout.
-pub const TRACE_VERSION: u16 = 1;
-/// The most columns of a key.
-const COLUMNS_MAX: usize = 16;
+pub const TRACE_VERSION: u16 = 2;
 
 /// Why a file is no trace.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TraceError {
+    /// It cannot be read.
+    #[error("the file cannot be read: {0}")]
+    Unreadable(String),
+    /// It is too long.
+    #[error("the file has more than {BYTES_MAX} bytes, the most that a trace may have")]
+    Long,
+    /// It has too many of something.
+    #[error("the trace has {count} {what}, and at most {most} are allowed")]
+    Many {
+        /// What there is too much of.
+        what: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// It is something else.
     #[error("this is no trace of transactions: it does not begin with `muetrace`")]
     Magic,
@@ -36,15 +55,38 @@ pub enum TraceError {
     Table(String),
     /// A transaction names what there is not.
     #[error(
-        "transaction {0} of the trace names a procedure or table that there is not, a key of \
-         another number of columns than its table's, or needs an access that is not before it"
+        "transaction {0} of the trace names a procedure or table that there is not, a key of more \
+         columns than its table's or fewer than are always named, or needs an access that is not \
+         before it"
     )]
     Transaction(usize),
 }
 
 wire_struct!(TracedTable { name: String, columns: Vec<u16>, named: u16, row_bytes: u32 });
-wire_struct!(TracedAccess { table: u16, writes: bool, key: Vec<u64>, needs: Vec<u16> });
+wire_struct!(TracedAccess {
+    table: u16,
+    writes: bool,
+    key: Vec<u64>,
+    by_arguments: u16,
+    needs: Vec<u16>,
+});
 wire_struct!(TracedTransaction { procedure: u16, accesses: Vec<TracedAccess> });
+
+/// The trace that is in a file. No more of it is read than a trace may have.
+///
+/// # Errors
+/// It cannot be read, or is no trace.
+pub fn read_file(path: &Path) -> Result<AccessTrace, TraceError> {
+    let unreadable = |error: io::Error| TraceError::Unreadable(error.to_string());
+    let (mut file, mut bytes) = (File::open(path).map_err(unreadable)?, Vec::new());
+    let begins = MAGIC.len() as u64;
+    file.by_ref().take(begins).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes != MAGIC {
+        return Err(TraceError::Magic);
+    }
+    file.take(BYTES_MAX + 1 - begins).read_to_end(&mut bytes).map_err(unreadable)?;
+    AccessTrace::from_bytes(&bytes)
+}
 
 impl AccessTrace {
     /// As a file has it.
@@ -64,6 +106,9 @@ impl AccessTrace {
     /// It has none.
     pub fn from_bytes(bytes: &[u8]) -> Result<AccessTrace, TraceError> {
         let Some(rest) = bytes.strip_prefix(&MAGIC[..]) else { return Err(TraceError::Magic) };
+        if bytes.len() as u64 > BYTES_MAX {
+            return Err(TraceError::Long);
+        }
         let mut input = Reader::new(rest);
         let version = u16::decode(&mut input)?;
         if version != TRACE_VERSION {
@@ -80,8 +125,12 @@ impl AccessTrace {
         Ok(trace)
     }
 
-    /// Whether all numbers name something.
-    fn check(&self) -> Result<(), TraceError> {
+    /// Whether there is no more of anything than there may be, and all numbers name something.
+    ///
+    /// # Errors
+    /// What does not fit, and where.
+    pub fn check(&self) -> Result<(), TraceError> {
+        self.check_counts()?;
         for table in &self.tables {
             let known = |domain: &u16| usize::from(*domain) < self.domains.len();
             let count = table.columns.len();
@@ -95,11 +144,28 @@ impl AccessTrace {
             let known = usize::from(transaction.procedure) < self.procedures.len();
             let fits = |(place, access): (usize, &TracedAccess)| {
                 let table = self.tables.get(usize::from(access.table));
-                table.is_some_and(|table| table.columns.len() == access.key.len())
+                let columns = |table: &TracedTable| usize::from(table.named)..=table.columns.len();
+                table.is_some_and(|table| columns(table).contains(&access.key.len()))
                     && access.needs.iter().all(|need| usize::from(*need) < place)
             };
             if !known || !transaction.accesses.iter().enumerate().all(fits) {
                 return Err(TraceError::Transaction(number));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_counts(&self) -> Result<(), TraceError> {
+        let columns = self.tables.iter().map(|table| table.columns.len()).sum();
+        for (what, count, most) in [
+            ("domains", self.domains.len(), NAMES_MAX),
+            ("procedures", self.procedures.len(), NAMES_MAX),
+            ("tables", self.tables.len(), ALL_COLUMNS_MAX),
+            ("columns in all tables", columns, ALL_COLUMNS_MAX),
+            ("accesses", self.accesses(), ACCESSES_MAX),
+        ] {
+            if count > most {
+                return Err(TraceError::Many { what, count, most });
             }
         }
         Ok(())
@@ -117,6 +183,7 @@ mod tests {
             table: 0,
             writes,
             key: vec![key, 1],
+            by_arguments: 0b11,
             needs: Vec::new(),
         };
         let mut second = key(true, 8);
@@ -126,7 +193,7 @@ mod tests {
             tables: vec![TracedTable {
                 name: "stock".to_owned(),
                 columns: vec![0, 1],
-                named: 2,
+                named: 1,
                 row_bytes: 300,
             }],
             procedures: vec!["order".to_owned()],
@@ -165,8 +232,58 @@ mod tests {
         let transaction = |result| result == Err(TraceError::Transaction(0));
         assert!(transaction(wrong(|it| it.transactions[0].procedure = 1)));
         assert!(transaction(wrong(|it| it.transactions[0].accesses[1].table = 1)));
-        assert!(transaction(wrong(|it| it.transactions[0].accesses[1].key = vec![1])));
+        assert!(transaction(wrong(|it| it.transactions[0].accesses[1].key = vec![1; 3])));
+        assert!(transaction(wrong(|it| it.transactions[0].accesses[1].key.clear())));
+        // Of a range in which nothing was found only the columns are known that named it.
+        assert!(wrong(|it| it.transactions[0].accesses[1].key = vec![1]).is_ok());
         assert!(transaction(wrong(|it| it.transactions[0].accesses[1].needs = vec![1])));
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused_before_it_is_worked_on() {
+        let many = |change: fn(&mut AccessTrace)| {
+            let mut trace = trace();
+            change(&mut trace);
+            match AccessTrace::from_bytes(&trace.to_bytes()) {
+                Err(TraceError::Many { what, .. }) => what,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(many(|it| it.domains = vec!["a".to_owned(); NAMES_MAX + 1]), "domains");
+        assert_eq!(many(|it| it.procedures = vec!["a".to_owned(); NAMES_MAX + 1]), "procedures");
+        let columns = |it: &mut AccessTrace| {
+            let wide =
+                TracedTable { columns: vec![0; COLUMNS_MAX], named: 1, ..it.tables[0].clone() };
+            it.tables = vec![wide; ALL_COLUMNS_MAX / COLUMNS_MAX + 1];
+        };
+        assert_eq!(many(columns), "columns in all tables");
+        let accesses = |it: &mut AccessTrace| {
+            let access = it.transactions[0].accesses[0].clone();
+            it.transactions[0].accesses = vec![access; ACCESSES_MAX + 1];
+        };
+        let mut large = trace();
+        accesses(&mut large);
+        assert!(matches!(large.check(), Err(TraceError::Many { what: "accesses", .. })));
+        assert!(AccessTrace::from_bytes(&large.to_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_as_far_as_a_trace_can_go() {
+        let folder = std::env::temp_dir().join(format!("muesli-trace-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("long.trace");
+        let file = File::create(&path).unwrap();
+        file.set_len(BYTES_MAX + 2).unwrap();
+        // It has no bytes but zeroes, and takes no place on the disk.
+        assert_eq!(read_file(&path), Err(TraceError::Magic));
+        let mut begun = MAGIC.to_vec();
+        TRACE_VERSION.encode(&mut begun);
+        use std::io::Write as _;
+        std::fs::OpenOptions::new().write(true).open(&path).unwrap().write_all(&begun).unwrap();
+        assert_eq!(read_file(&path), Err(TraceError::Long));
+        let missing = read_file(&folder.join("none"));
+        assert!(matches!(missing, Err(TraceError::Unreadable(_))), "{missing:?}");
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 
     proptest! {

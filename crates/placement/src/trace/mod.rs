@@ -1,8 +1,12 @@
 //! What transactions did, as far as placement goes by it.
 
 mod file;
+mod limits;
 
-pub use file::{TRACE_VERSION, TraceError};
+pub use file::{TRACE_VERSION, TraceError, read_file};
+pub use limits::{
+    ACCESSES_MAX, ALL_COLUMNS_MAX, BYTES_MAX, COLUMNS_MAX, NAMES_MAX, TRANSACTIONS_MIN,
+};
 
 /// A table, as traces name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,15 +23,19 @@ pub struct TracedTable {
     pub row_bytes: u32,
 }
 
-/// A row that a transaction touched.
+/// A row that a transaction touched, or a range in which it found none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracedAccess {
     /// The table, by its number.
     pub table: u16,
     /// Whether it was written.
     pub writes: bool,
-    /// The columns of the key; of others than numbers a hash.
+    /// The columns of the key; of others than numbers a hash. Of a range in which nothing was
+    /// found there are only those that it was asked by: at least as many as its table has `named`.
     pub key: Vec<u64>,
+    /// Which columns follow from the arguments of the call, a bit for each, the first the lowest:
+    /// by those it is known before the call where the row is.
+    pub by_arguments: u16,
     /// Which earlier accesses of the transaction found what this one needed, beside its key.
     pub needs: Vec<u16>,
 }
@@ -72,6 +80,11 @@ impl AccessTrace {
         let (learn, rest) = self.transactions.split_at(all * 70 / 100);
         let (choose, report) = rest.split_at(rest.len() / 2);
         CutTrace { learn, choose, report }
+    }
+
+    /// How many rows all transactions touched, empty ranges included.
+    pub fn accesses(&self) -> usize {
+        self.transactions.iter().map(|transaction| transaction.accesses.len()).sum()
     }
 
     /// The number of the domain called so.

@@ -3,7 +3,8 @@
 //! While it runs it has handlers of its own for signals of the whole process, and it draws from the
 //! process's one source of chance. So a graph goes to a child by its standard input, and labels
 //! come back by its standard output, within a time. The child is this program with a hidden
-//! command, which calls `serve`.
+//! command, which calls `serve`. Neither side reads more bytes of the other than a graph of a trace
+//! can have.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -46,8 +47,21 @@ pub struct Child {
     pub within: Duration,
 }
 
+/// A graph of nodes that are joined in pairs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PairGraph {
+    /// In so many partitions it is cut.
+    pub partitions: u32,
+    /// By how much a partition may be larger than the mean, in thousandths.
+    pub tolerance: u32,
+    /// The nodes.
+    pub weights: Vec<u64>,
+    /// The edges, each once: two nodes, and its weight.
+    pub pairs: Vec<(u32, u32, u64)>,
+}
+
 /// A graph as a child is given it: units, and for each transaction a node of its own that is joined
-/// to its units.
+/// to its units; and units that are joined in pairs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct GraphMessage {
     partitions: u32,
@@ -57,6 +71,7 @@ struct GraphMessage {
     /// Transactions: their units, and how many they are.
     units: Vec<Vec<u32>>,
     times: Vec<u64>,
+    pairs: Vec<(u32, u32, u64)>,
 }
 
 wire_struct!(GraphMessage {
@@ -65,7 +80,20 @@ wire_struct!(GraphMessage {
     loads: Vec<u64>,
     units: Vec<Vec<u32>>,
     times: Vec<u64>,
+    pairs: Vec<(u32, u32, u64)>,
 });
+
+/// The most bytes of a graph, and of its labels.
+const MESSAGE_MAX: u64 = 1 << 30;
+/// The most units and transactions: METIS sums up weights of all in 32 bits.
+#[cfg(feature = "metis")]
+const NODES_MAX: usize = 1 << 24;
+/// The most that weights of nodes sum up to, and weights of edges.
+#[cfg(feature = "metis")]
+const WEIGHTS_MAX: u64 = 1 << 30;
+/// The most partitions.
+#[cfg(feature = "metis")]
+const PARTITIONS_MAX: u32 = 1 << 16;
 
 /// What METIS is allowed beyond the mean, in thousandths; refinement keeps the caps.
 const TOLERANCE: u32 = 150;
@@ -82,16 +110,33 @@ impl Child {
             loads: graph.loads.clone(),
             units: graph.joint.iter().map(|(units, _)| units.clone()).collect(),
             times: graph.joint.iter().map(|(_, times)| *times).collect(),
+            pairs: Vec::new(),
         };
+        self.labels(&message)
+    }
+
+    /// Has a child cut a graph of pairs.
+    ///
+    /// # Errors
+    /// It failed, or took too long.
+    pub fn cut(&self, graph: &PairGraph) -> Result<Vec<u32>, ChildError> {
+        let PairGraph { partitions, tolerance, weights, pairs } = graph.clone();
+        let message =
+            GraphMessage { partitions, tolerance, loads: weights, pairs, ..Default::default() };
+        self.labels(&message)
+    }
+
+    /// The label of each unit of a graph.
+    fn labels(&self, message: &GraphMessage) -> Result<Vec<u32>, ChildError> {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
         let answer = self.ask(bytes)?;
         let labels = Vec::<u32>::decode_all(&answer);
         let labels = labels.map_err(|error: WireError| ChildError::Labels(error.to_string()))?;
-        let fits = labels.len() == graph.units.len() && labels.iter().all(|it| *it < partitions);
-        match fits {
+        let count = message.loads.len();
+        match labels.len() == count && labels.iter().all(|it| *it < message.partitions) {
             true => Ok(labels),
-            false => Err(ChildError::Labels(format!("{} of {}", labels.len(), graph.units.len()))),
+            false => Err(ChildError::Labels(format!("{} of {count}", labels.len()))),
         }
     }
 
@@ -103,12 +148,11 @@ impl Child {
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let writer = thread::spawn(move || input.take().map(|mut it| it.write_all(&bytes)));
         let (sender, answers) = mpsc::channel();
+        // Both are read at once: a child that fills one of them waits until somebody has read it.
+        let complaints = thread::spawn(move || read_all(errors));
         let reader = thread::spawn(move || {
-            let (mut answer, mut text) = (Vec::new(), String::new());
-            let read = output.map_or(Ok(0), |mut it| it.read_to_end(&mut answer));
-            let complaints = errors.map_or(Ok(0), |mut it| it.read_to_string(&mut text));
             // Nobody listens to an answer that comes too late.
-            let _ = sender.send(read.and(complaints).map(|_| (answer, text)));
+            let _ = sender.send(read_all(output));
         });
         let answer = answers.recv_timeout(self.within);
         if answer.is_err() {
@@ -116,12 +160,23 @@ impl Child {
         }
         let status = child.wait()?;
         let _ = (writer.join(), reader.join());
-        let (answer, text) = answer.map_err(|_| ChildError::Time(self.within))??;
+        let text = complaints.join().map(|read| read.unwrap_or_default()).unwrap_or_default();
+        let answer = answer.map_err(|_| ChildError::Time(self.within))??;
         match status.success() {
             true => Ok(answer),
-            false => Err(ChildError::Failed(format!("{status}: {}", text.trim()))),
+            false => {
+                let text = String::from_utf8_lossy(&text);
+                Err(ChildError::Failed(format!("{status}: {}", text.trim())))
+            }
         }
     }
+}
+
+/// What comes out of a pipe, as far as it can be what is expected.
+fn read_all(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.map_or(Ok(0), |pipe| pipe.take(MESSAGE_MAX).read_to_end(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// What a child does: reads a graph, partitions it, and writes the labels.
@@ -131,7 +186,7 @@ impl Child {
 #[cfg(feature = "metis")]
 pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), ChildError> {
     let mut bytes = Vec::new();
-    input.read_to_end(&mut bytes)?;
+    input.take(MESSAGE_MAX).read_to_end(&mut bytes)?;
     let message = GraphMessage::decode_all(&bytes);
     let message = message.map_err(|error| ChildError::Failed(error.to_string()))?;
     let labels = partition(&message).map_err(ChildError::Failed)?;
@@ -142,30 +197,24 @@ pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), Child
     Ok(())
 }
 
-/// The graph as METIS has it: lists of neighbours, one behind the other.
+/// Cuts a graph as METIS has it: lists of neighbours, one behind the other.
 #[cfg(feature = "metis")]
 fn partition(message: &GraphMessage) -> Result<Vec<u32>, String> {
-    let GraphMessage { partitions, tolerance, loads, units, times } = message;
+    let GraphMessage { partitions, tolerance, loads, units, times, pairs } = message;
     let count = loads.len();
+    let is_node = |unit: &u32| (*unit as usize) < count;
     let fits = units.len() == times.len()
-        && units.iter().flatten().all(|unit| (*unit as usize) < count)
-        && *partitions > 0
-        && count + units.len() < i32::MAX as usize;
+        && units.iter().flatten().all(is_node)
+        && pairs.iter().all(|(one, other, _)| one != other && is_node(one) && is_node(other))
+        && (1..=PARTITIONS_MAX).contains(partitions)
+        && count > 0
+        && count + units.len() <= NODES_MAX;
     if !fits {
-        return Err("this is no graph".to_owned());
+        return Err("this is no graph that METIS takes".to_owned());
     }
-    let mut neighbours: Vec<Vec<(i32, i32)>> = vec![Vec::new(); count + units.len()];
-    let most = times.iter().max().copied().unwrap_or(1).max(1);
-    for (at, (units, times)) in units.iter().zip(times).enumerate() {
-        // Weights stay far below what 32 bits hold.
-        let weight = (times.saturating_mul(1_000) / most).max(1) as i32;
-        for unit in units {
-            neighbours[*unit as usize].push(((count + at) as i32, weight));
-            neighbours[count + at].push((*unit as i32, weight));
-        }
-    }
-    let total = loads.iter().sum::<u64>().max(1);
-    let weigh = |load: &u64| (load.saturating_mul(1 << 30) / total).max(1) as i32;
+    let neighbours = neighbours(message);
+    let total = loads.iter().copied().map(u128::from).sum::<u128>().max(1);
+    let weigh = |load: &u64| (u128::from(*load) * u128::from(WEIGHTS_MAX) / total).max(1) as i32;
     let mut weights: Vec<i32> = loads.iter().map(weigh).collect();
     weights.resize(neighbours.len(), 0);
     let mut starts = vec![0];
@@ -183,4 +232,34 @@ fn partition(message: &GraphMessage) -> Result<Vec<u32>, String> {
     let mut labels = vec![0; neighbours.len()];
     graph.part_kway(&mut labels).map_err(|error| error.to_string())?;
     Ok(labels.into_iter().take(count).map(|label| label as u32).collect())
+}
+
+/// The neighbours of each unit, and of each transaction behind them, with the weights of edges.
+#[cfg(feature = "metis")]
+fn neighbours(message: &GraphMessage) -> Vec<Vec<(i32, i32)>> {
+    let GraphMessage { loads, units, times, pairs, .. } = message;
+    let count = loads.len();
+    let mut neighbours: Vec<Vec<(i32, i32)>> = vec![Vec::new(); count + units.len()];
+    let all_pairs = pairs.iter().map(|(.., weight)| 2 * u128::from(*weight)).sum::<u128>();
+    for (one, other, weight) in pairs {
+        let by_sum = u128::from(*weight) * u128::from(WEIGHTS_MAX) / all_pairs.max(1);
+        let weight = u128::from(*weight).min(by_sum).max(1) as i32;
+        neighbours[*one as usize].push((*other as i32, weight));
+        neighbours[*other as usize].push((*one as i32, weight));
+    }
+    // Twice, as each edge is in the lists of both its ends.
+    let edges_of = |(units, times): (&Vec<u32>, &u64)| u128::from(*times) * 2 * units.len() as u128;
+    let all_edges = units.iter().zip(times).map(edges_of).sum::<u128>().max(1);
+    let most = u128::from(times.iter().max().copied().unwrap_or(1).max(1));
+    for (at, (units, times)) in units.iter().zip(times).enumerate() {
+        // By the largest, in thousandths, or less where the sum of all would not fit.
+        let by_most = u128::from(*times) * 1_000 / most;
+        let by_sum = u128::from(*times) * u128::from(WEIGHTS_MAX) / all_edges;
+        let weight = by_most.min(by_sum).max(1) as i32;
+        for unit in units {
+            neighbours[*unit as usize].push(((count + at) as i32, weight));
+            neighbours[count + at].push((*unit as i32, weight));
+        }
+    }
+    neighbours
 }

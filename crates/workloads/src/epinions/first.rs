@@ -44,6 +44,16 @@ impl Epinions {
         format!("{:0128x}", fnv_hash(!item ^ time << 32))
     }
 
+    /// A rating that is written.
+    pub(super) fn rating(drawn: u64) -> u16 {
+        (drawn % 1_000) as u16
+    }
+
+    /// Trust that is written.
+    pub(super) fn trust(drawn: u64) -> u16 {
+        (drawn % 2) as u16
+    }
+
     /// The users and the items as they are loaded.
     pub(super) fn first(&self) -> (Vec<LoadedReviews>, Vec<LoadedReviews>) {
         let loaded = |of, text| LoadedReviews { of, text, ..LoadedReviews::default() };

@@ -11,15 +11,19 @@ mod checks;
 mod first;
 mod ledger;
 pub(crate) mod plans;
+mod structure;
 pub(crate) mod tables;
+
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use muesli::plans::{PlannedProcedure, PlannedProcedureError, with};
 use muesli::{Db, Error, Procedures, SpaceOptions};
 
 use self::plans::{
     CHANGED, ItemAverage, ItemReviews, LoadItem, LoadPerson, NameUser, NewRating, NewText, OfOne,
-    OfTrusted, RateReview, RateTrust, ReadTrust, TitleItem, TrustedAverage, TrustedReviews,
-    UserReviews,
+    OfTrusted, RateReview, RateTrust, RatingSum, ReadTrust, SHOWN, ShownReviews, TitleItem,
+    TrustedAverage, TrustedReviews, UserReviews,
 };
 use crate::check::Check;
 use crate::distribution::fnv_hash;
@@ -27,7 +31,8 @@ use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, call_plan, ended, load_by_plan};
-use ledger::{EpinionsLedger, EpinionsUpdate};
+use ledger::{EpinionsLedger, EpinionsRow};
+use structure::ReviewStructure;
 
 /// What EPinions takes.
 pub const PARAMETERS: &[Parameter] = &[
@@ -62,6 +67,7 @@ pub struct Epinions {
     mixing: f64,
     reads: f64,
     ledgers: PerClient<EpinionsLedger>,
+    structure: OnceLock<ReviewStructure>,
 }
 
 /// So often a question is asked of trust that changes meanwhile.
@@ -92,11 +98,20 @@ impl Epinions {
             mixing: values.number("mixing"),
             reads: values.number("reads"),
             ledgers: PerClient::new(clients, |_| EpinionsLedger::default()),
+            structure: OnceLock::new(),
         })
     }
 
     fn community(&self, number: u64) -> u64 {
         fnv_hash(number) % self.communities
+    }
+
+    /// Who reviewed what and trusts whom, which never changes.
+    fn structure(&self) -> &ReviewStructure {
+        self.structure.get_or_init(|| {
+            let (users, items) = self.first();
+            ReviewStructure::new(&users, &items)
+        })
     }
 }
 
@@ -141,50 +156,74 @@ impl Epinions {
     /// Profiles 1 to 5.
     async fn look(&self, seat: &mut Seat, item: u64, user: u64) -> (Ended, u32) {
         let (db, several) = (seat.db.read_only(), &mut seat.several);
+        let of_item = || self.structure().reviewers(item);
         match seat.chance.below(5) {
             0 => {
                 let (shown, attempts) =
                     call_plan::<ItemReviews>(&db, several, &OfOne { of: item }).await;
-                self.judge(seat, shown.as_ref().is_ok_and(|it| it.0.len() != 128), item);
+                self.judge(seat, &shown, item, |shown| is_whole(shown, 128, of_item()));
                 (ended(shown), attempts)
             }
             1 => {
                 let (shown, attempts) =
                     call_plan::<UserReviews>(&db, several, &OfOne { of: user }).await;
-                self.judge(seat, shown.as_ref().is_ok_and(|it| it.0.len() != 24), user);
+                let of_user = || self.structure().reviewed_by(user);
+                self.judge(seat, &shown, user, |shown| is_whole(shown, 24, of_user()));
                 (ended(shown), attempts)
             }
             2 => {
                 let of = OfOne { of: item };
                 let (average, attempts) = call_plan::<ItemAverage>(&db, several, &of).await;
-                self.judge(seat, average.as_ref().is_ok_and(|it| it.0 == 0), item);
+                self.judge(seat, &average, item, |it| it.0 == of_item().len() as u64);
                 (ended(average), attempts)
             }
-            3 => self.of_trusted::<TrustedAverage>(seat, &db, item, user).await,
-            _ => self.of_trusted::<TrustedReviews>(seat, &db, item, user).await,
+            3 => {
+                let is_right = |average: &RatingSum, trusted: &BTreeSet<u64>| {
+                    average.0 == of_item().intersection(trusted).count() as u64
+                };
+                self.of_trusted::<TrustedAverage>(seat, &db, (item, user), is_right).await
+            }
+            _ => {
+                let is_right = |reviews: &Vec<(u64, u16)>, _: &BTreeSet<u64>| {
+                    reviews.iter().map(|it| it.0).eq(of_item().iter().copied())
+                };
+                self.of_trusted::<TrustedReviews>(seat, &db, (item, user), is_right).await
+            }
         }
     }
 
     /// Complains of an answer that no moment can have given.
-    fn judge(&self, seat: &Seat, is_wrong: bool, of: u64) {
-        if is_wrong {
-            self.ledgers.of(seat.client).wrong_answers.add(|| format!("an answer about {of}"));
+    fn judge<T: std::fmt::Debug>(
+        &self,
+        seat: &Seat,
+        answer: &Result<T, Error>,
+        of: u64,
+        is_right: impl FnOnce(&T) -> bool,
+    ) {
+        if let Ok(found) = answer
+            && !is_right(found)
+        {
+            let mut ledger = self.ledgers.of(seat.client);
+            ledger.wrong_answers.add(|| format!("an answer about {of}: {found:?}"));
         }
     }
 
     /// Reads whom a user trusts, and asks about an item; again, where that has changed by then.
-    async fn of_trusted<P: PlannedProcedure<Arguments = OfTrusted>>(
+    async fn of_trusted<P: PlannedProcedure<Arguments = OfTrusted, Answer: std::fmt::Debug>>(
         &self,
         seat: &mut Seat,
         db: &Db,
-        item: u64,
-        user: u64,
+        (item, user): (u64, u64),
+        is_right: impl Fn(&P::Answer, &BTreeSet<u64>) -> bool,
     ) -> (Ended, u32) {
-        let mut all_attempts = 0;
+        let (mut all_attempts, trusted) = (0, self.structure().trusted_by(user));
         for _ in 0..ROUNDS {
             let of = OfOne { of: user };
             let (trust, attempts) = call_plan::<ReadTrust>(db, &mut seat.several, &of).await;
             all_attempts += attempts;
+            self.judge(seat, &trust, user, |trust| {
+                trust.trusted.iter().map(|it| it.0).eq(trusted.iter().copied())
+            });
             let trust = match trust {
                 Ok(trust) => trust,
                 Err(error) => return (ended::<()>(Err(error)), all_attempts),
@@ -193,6 +232,7 @@ impl Epinions {
             let (answer, attempts) = call_plan::<P>(db, &mut seat.several, &asked).await;
             all_attempts += attempts;
             if !matches!(&answer, Err(Error::Refused(why)) if why == CHANGED) {
+                self.judge(seat, &answer, item, |answer| is_right(answer, trusted));
                 return (ended(answer), all_attempts);
             }
         }
@@ -201,39 +241,48 @@ impl Epinions {
 
     /// Profiles 6 to 9, of which the last one has two fifths.
     async fn overwrite(&self, seat: &mut Seat, item: u64, user: u64) -> (Ended, u32) {
-        let (kind, time) = (seat.chance.below(5), seat.chance.below(1 << 20));
+        let (kind, drawn) = (seat.chance.below(5), seat.chance.below(1 << 20));
         let (db, client) = (seat.db.clone(), seat.client);
-        let set_out = |update| self.ledgers.of(client).set_out(update);
+        let set_out = |row| self.ledgers.of(client).set_out(row, drawn);
         let several = &mut seat.several;
-        let (found, attempts) = match kind {
+        let (number, is_there, attempts) = match kind {
             0 => {
-                set_out(EpinionsUpdate::Name);
-                let new = NewText { of: user, text: Epinions::name(user, time) };
+                set_out(EpinionsRow::Name(user));
+                let new = NewText { of: user, text: Epinions::name(user, drawn) };
                 let (done, attempts) = call_plan::<NameUser>(&db, several, &new).await;
-                (done.map(|()| true), attempts)
+                (done, true, attempts)
             }
             1 => {
-                set_out(EpinionsUpdate::Title);
-                let new = NewText { of: item, text: Epinions::title(item, time) };
+                set_out(EpinionsRow::Title(item));
+                let new = NewText { of: item, text: Epinions::title(item, drawn) };
                 let (done, attempts) = call_plan::<TitleItem>(&db, several, &new).await;
-                (done.map(|()| true), attempts)
+                (done, true, attempts)
             }
             2 => {
-                set_out(EpinionsUpdate::Review);
-                let rating = (time % 1_000) as u16;
-                call_plan::<RateReview>(&db, several, &NewRating { by: user, of: item, rating })
-                    .await
+                set_out(EpinionsRow::Review(item, user));
+                let new = NewRating { by: user, of: item, rating: Epinions::rating(drawn) };
+                let (done, attempts) = call_plan::<RateReview>(&db, several, &new).await;
+                (done, self.structure().reviewers(item).contains(&user), attempts)
             }
             _ => {
-                set_out(EpinionsUpdate::Trust);
                 let near = self.community(user);
                 let of = self.draw(self.users, |user| user, near, &mut seat.chance);
-                let rating = (time % 2) as u16;
-                call_plan::<RateTrust>(&db, several, &NewRating { by: user, of, rating }).await
+                set_out(EpinionsRow::Trust(user, of));
+                let new = NewRating { by: user, of, rating: Epinions::trust(drawn) };
+                let (done, attempts) = call_plan::<RateTrust>(&db, several, &new).await;
+                (done, self.structure().trusted_by(user).contains(&of), attempts)
             }
         };
-        let (is_found, ended) = (found.as_ref().is_ok_and(|found| *found), ended(found));
-        self.ledgers.of(client).settle(&ended, is_found);
+        self.judge(seat, &number, user, |number| number.is_some() == is_there);
+        let (found, ended) = (number.as_ref().ok().copied().flatten(), ended(number));
+        self.ledgers.of(client).settle(&ended, found);
         (ended, attempts)
     }
+}
+
+/// Whether a text has so many letters, and the reviews are the best ones of these, in order.
+fn is_whole((text, reviews): &ShownReviews, letters: usize, of: &BTreeSet<u64>) -> bool {
+    let ordered = reviews.windows(2).all(|pair| pair[0].1 >= pair[1].1);
+    let known = reviews.iter().all(|it| of.contains(&it.0));
+    text.len() == letters && ordered && known && reviews.len() == of.len().min(SHOWN)
 }

@@ -29,7 +29,7 @@ pub const EXPLAINED: &[(&str, ExplainsPlan)] = &[
 ];
 
 /// So many reviews are shown, the best first.
-const SHOWN: usize = 10;
+pub(super) const SHOWN: usize = 10;
 
 /// Why a question about trust is refused that has changed since it was read.
 pub(super) const CHANGED: &str = "trust has changed";
@@ -254,33 +254,35 @@ fn overwritten(new: &NewText, row: Option<Overwritten>) -> Option<Overwritten> {
     Some(Overwritten { text: new.text.clone(), updates: row?.updates + 1 })
 }
 
-/// Profile 6, UpdateUserName.
+/// Profile 6, UpdateUserName; the number of the update.
 pub(super) struct NameUser;
 
 impl PlannedProcedure for NameUser {
     const NAME: &'static str = "epinions-name-user";
     type Arguments = NewText;
-    type Answer = ();
+    type Answer = Option<u64>;
 
-    fn plan(plan: &mut PlanBuilder<NewText>) -> PlanValue<()> {
+    fn plan(plan: &mut PlanBuilder<NewText>) -> PlanValue<Option<u64>> {
         let user = arg!(plan, of);
+        let before = plan.read(PEOPLE, (user,));
         plan.update(PEOPLE, (user,), (), |new, row, ()| overwritten(new, row));
-        plan.nothing()
+        plan.field(before, "number", |row| row.as_ref().map(|row| row.updates + 1))
     }
 }
 
-/// Profile 7, UpdateItemTitle.
+/// Profile 7, UpdateItemTitle; the number of the update.
 pub(super) struct TitleItem;
 
 impl PlannedProcedure for TitleItem {
     const NAME: &'static str = "epinions-title-item";
     type Arguments = NewText;
-    type Answer = ();
+    type Answer = Option<u64>;
 
-    fn plan(plan: &mut PlanBuilder<NewText>) -> PlanValue<()> {
+    fn plan(plan: &mut PlanBuilder<NewText>) -> PlanValue<Option<u64>> {
         let item = arg!(plan, of);
+        let before = plan.read(ITEMS, (item,));
         plan.update(ITEMS, (item,), (), |new, row, ()| overwritten(new, row));
-        plan.nothing()
+        plan.field(before, "number", |row| row.as_ref().map(|row| row.updates + 1))
     }
 }
 
@@ -292,33 +294,34 @@ pub(super) struct NewRating {
     pub rating: u16,
 }
 
-/// Profile 8, UpdateReviewRating: of both copies; whether there is such a review.
+/// Profile 8, UpdateReviewRating: of both copies; the number of the update, if there is such a
+/// review.
 pub(super) struct RateReview;
 
 impl PlannedProcedure for RateReview {
     const NAME: &'static str = "epinions-rate-review";
     type Arguments = NewRating;
-    type Answer = bool;
+    type Answer = Option<u64>;
 
-    fn plan(plan: &mut PlanBuilder<NewRating>) -> PlanValue<bool> {
+    fn plan(plan: &mut PlanBuilder<NewRating>) -> PlanValue<Option<u64>> {
         let (user, item) = (arg!(plan, by), arg!(plan, of));
         let before = plan.read(REVIEWS, (item, user));
         plan.update(REVIEWS, (item, user), (), |new, row, ()| Some(row?.with(new.rating)));
         let key = (user, item);
         plan.update(REVIEWS_OF_USER, key, (), |new, row, ()| Some(row?.with(new.rating)));
-        plan.field(before, "is_there", |row| row.is_some())
+        plan.field(before, "number", |row| row.as_ref().map(|row| row.updates + 1))
     }
 }
 
-/// Profile 9, UpdateTrustRating; whether there is such a row.
+/// Profile 9, UpdateTrustRating; the number of the update, if there is such a row.
 pub(super) struct RateTrust;
 
 impl PlannedProcedure for RateTrust {
     const NAME: &'static str = "epinions-rate-trust";
     type Arguments = NewRating;
-    type Answer = bool;
+    type Answer = Option<u64>;
 
-    fn plan(plan: &mut PlanBuilder<NewRating>) -> PlanValue<bool> {
+    fn plan(plan: &mut PlanBuilder<NewRating>) -> PlanValue<Option<u64>> {
         let (user, other) = (arg!(plan, by), arg!(plan, of));
         let before = plan.read(TRUST, (user, other));
         let is_there = plan.field(before, "is_there", |row| row.is_some());
@@ -330,6 +333,6 @@ impl PlannedProcedure for RateTrust {
                 plan.update(TRUST_CHANGES, (user,), (), |_, changes, ()| Some(changes? + 1));
             },
         );
-        is_there
+        plan.field(before, "number", |row| row.as_ref().map(|row| row.updates + 1))
     }
 }

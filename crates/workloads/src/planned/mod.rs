@@ -7,7 +7,7 @@ use muesli::plans::PlanExplanation;
 use thiserror::Error;
 
 use crate::workload::ExplainsPlan;
-use crate::{epinions, retwis, tpcc};
+use crate::{auctionmark, epinions, retwis, tpcc, tpcw};
 
 /// A plan of a workload.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,8 @@ pub fn plans() -> impl Iterator<Item = DescribedPlan> {
         ("tpcc-procedures", tpcc::plans::EXPLAINED),
         ("epinions", epinions::plans::EXPLAINED),
         ("retwis", retwis::plans::EXPLAINED),
+        ("tpcw", tpcw::plans::EXPLAINED),
+        ("auctionmark", auctionmark::plans::EXPLAINED),
     ];
     all.into_iter().flat_map(|(workload, plans)| {
         plans.iter().map(move |(name, explain)| DescribedPlan { name, workload, explain: *explain })

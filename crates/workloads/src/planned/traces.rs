@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
-use muesli::plans::{TableUnit, TracedRow, TracedRun, traced};
+use muesli::plans::{TableUnit, TracedRow, TracedRun, TracedRuns, traced};
 use muesli_core::{UnitPart, Units};
-use muesli_placement::scheme::{PlacedUnit, RowPlaces};
-use muesli_placement::trace::{TracedAccess, TracedTable, TracedTransaction};
+use muesli_placement::scheme::{PlacedUnit, PlacementShares, RowPlaces, shares};
+use muesli_placement::suggestion::BothShares;
+use muesli_placement::trace::{ACCESSES_MAX, TracedAccess, TracedTable, TracedTransaction};
 use muesli_placement::{AccessTrace, Scheme, TablePlacement};
 use thiserror::Error;
 
+use crate::auctionmark;
 use crate::available::{self, UnknownWorkload};
 use crate::embedded::Length;
 use crate::epinions;
@@ -18,6 +20,7 @@ use crate::retwis;
 use crate::simulated::{self, Simulated, SimulationError};
 use crate::tally::Tallies;
 use crate::tpcc::plans::layout as tpcc;
+use crate::tpcw;
 
 /// A table: by what plans have its rows placed, what the values of its key's columns are, and how
 /// many of these are named by all that touches it.
@@ -63,6 +66,27 @@ pub static PLANNED: &[PlannedWorkload] = &[
         usually_everywhere: false,
         apart: &["retwis-load", "retwis-followers"],
     },
+    PlannedWorkload {
+        name: "tpcw",
+        parameters: &[],
+        tables: tpcw::tables::COLUMNS,
+        usually_everywhere: false,
+        apart: &[
+            "tpcw-load-reference",
+            "tpcw-load-items",
+            "tpcw-load-stock",
+            "tpcw-load-customer",
+            "tpcw-read-cart",
+            "tpcw-read-stock",
+        ],
+    },
+    PlannedWorkload {
+        name: "auctionmark",
+        parameters: &[],
+        tables: auctionmark::tables::COLUMNS,
+        usually_everywhere: false,
+        apart: &["auctionmark-load-reference", "auctionmark-load-user", "auctionmark-winner"],
+    },
 ];
 
 /// Why there is no trace.
@@ -83,6 +107,19 @@ pub enum RecordError {
     /// A check of it does not hold.
     #[error("the run that was traced is wrong: {0}")]
     Wrong(String),
+    /// It touches too many rows.
+    #[error(
+        "{transactions} transactions of `{workload}` touch more than {ACCESSES_MAX} rows, the most \
+         that a trace may have: trace about {fewer}"
+    )]
+    Large {
+        /// The workload.
+        workload: &'static str,
+        /// How many were asked for.
+        transactions: u64,
+        /// So many could be traced.
+        fewer: u64,
+    },
 }
 
 fn names() -> String {
@@ -125,15 +162,21 @@ impl PlannedWorkload {
         let length = Length::Transactions(recording.transactions);
         let plan = Simulated::calm("granola", 1, recording.seed, length);
         let tallies = Arc::new(Tallies::new(1));
-        let (outcome, runs) = traced(|| simulated::run(&workload, &plan, &tallies));
+        let run = || simulated::run(&workload, &plan, &tallies);
+        let (outcome, TracedRuns { runs, left_out, .. }) = traced(ACCESSES_MAX, run);
         if let Some(wrong) = outcome?.checks.into_iter().find(|check| !check.ok) {
             return Err(RecordError::Wrong(format!("{}: {}", wrong.name, wrong.details)));
         }
-        Ok(self.trace(&runs))
+        if left_out > 0 {
+            let (workload, transactions) = (self.name, recording.transactions);
+            let fewer = transactions * runs.len() as u64 / (runs.len() as u64 + left_out);
+            return Err(RecordError::Large { workload, transactions, fewer });
+        }
+        Ok(self.trace(runs))
     }
 
     /// The trace of these runs.
-    fn trace(&self, runs: &[TracedRun]) -> AccessTrace {
+    fn trace(&self, runs: Vec<TracedRun>) -> AccessTrace {
         let mut trace = AccessTrace::default();
         for (name, _, columns, named) in self.tables {
             let columns = columns.iter().map(|column| numbered(&mut trace.domains, column));
@@ -141,7 +184,8 @@ impl PlannedWorkload {
             let (name, named) = ((*name).to_owned(), *named);
             trace.tables.push(TracedTable { name, columns, named, row_bytes: 0 });
         }
-        for run in runs.iter().filter(|run| !self.apart.contains(&run.procedure.as_str())) {
+        let is_of_mix = |run: &TracedRun| !self.apart.contains(&run.procedure.as_str());
+        for run in runs.into_iter().filter(is_of_mix) {
             let procedure = numbered(&mut trace.procedures, &run.procedure);
             let accesses = run.rows.iter().map(|row| self.access(row)).collect();
             trace.transactions.push(TracedTransaction { procedure, accesses });
@@ -151,10 +195,16 @@ impl PlannedWorkload {
 
     fn access(&self, row: &TracedRow) -> TracedAccess {
         let table = self.tables.iter().position(|(name, ..)| *name == row.table);
+        let table = table.expect("all tables of a workload's plans are listed");
+        let (name, _, _, named) = self.tables[table];
+        assert!(row.named >= usize::from(named), "{name} is asked by {} columns", row.named);
+        let key = columns(row.parts, row.key.as_slice());
+        assert!(key.len() >= row.named, "{name}: a key of {} columns", key.len());
         TracedAccess {
-            table: table.expect("all tables of a workload's plans are listed") as u16,
+            table: table as u16,
             writes: row.writes,
-            key: columns(row.parts, row.key.as_slice()),
+            key,
+            by_arguments: row.by_arguments,
             needs: row.needs.iter().map(|need| *need as u16).collect(),
         }
     }
@@ -169,6 +219,21 @@ impl PlannedWorkload {
         };
         Scheme { tables: self.tables.iter().map(|(_, unit, ..)| placed(unit)).collect() }
     }
+
+    /// What the usual scheme is worth on these transactions, with units dealt in turn.
+    pub fn manual_shares(
+        &self,
+        trace: &AccessTrace,
+        transactions: &[TracedTransaction],
+        partitions: u32,
+    ) -> PlacementShares {
+        shares(trace, transactions, &self.manual(), &RoundRobin(partitions))
+    }
+
+    /// The same of both parts of a trace.
+    pub fn manual_both(&self, trace: &AccessTrace, partitions: u32) -> BothShares {
+        BothShares::of(trace, |of| self.manual_shares(trace, of, partitions))
+    }
 }
 
 /// Units in turn: the way to deal those that are numbered.
@@ -177,7 +242,7 @@ pub struct RoundRobin(pub u32);
 
 impl RowPlaces for RoundRobin {
     fn partition(&self, unit: PlacedUnit) -> u32 {
-        (unit.value % u64::from(self.0)) as u32
+        (unit.value % u64::from(self.0.max(1))) as u32
     }
 
     fn partitions(&self) -> u32 {
@@ -195,18 +260,28 @@ fn numbered(names: &mut Vec<String>, name: &str) -> u16 {
     number as u16
 }
 
-/// The columns of a key: numbers as they are, others as hashes.
+/// The columns of a key, or of the first of it as far as there are whole ones: numbers as they are,
+/// others as hashes.
 fn columns(parts: &[UnitPart], key: &[u8]) -> Vec<u64> {
-    let mut from = 0;
-    let column = |last: usize| {
+    let (mut all, mut from) = (Vec::with_capacity(parts.len()), 0);
+    for last in 0..parts.len() {
         let to = Units::new("", &parts[..=last]).unit_of(key).len();
         let bytes = &key[std::mem::replace(&mut from, to)..to];
-        match bytes.len() {
-            0..=8 => bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)),
-            _ => hash(bytes),
+        let is_whole = match parts[last] {
+            UnitPart::Fixed(width) => bytes.len() == usize::from(width),
+            UnitPart::Text => !bytes.is_empty(),
+        };
+        if !is_whole {
+            break;
         }
-    };
-    (0..parts.len()).map(column).collect()
+        all.push(match (parts[last], bytes.len()) {
+            (UnitPart::Fixed(_), 0..=8) => {
+                bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+            }
+            _ => hash(bytes),
+        });
+    }
+    all
 }
 
 /// FNV-1a.
@@ -230,6 +305,11 @@ mod tests {
         assert_eq!((found[0], found[1], found[3]), (7, 9, 300));
         let other = (7_u32, 9_u8, "BARBAROUGHT".to_owned(), 300_u32).encoded();
         assert_ne!(columns(&parts, other.as_slice())[2], found[2]);
+        // Of an empty range there is what it was asked by.
+        assert_eq!(columns(&parts, (7_u32, 9_u8).encoded().as_slice()), [7, 9]);
+        let name = (7_u32, 9_u8, "BARBARBAR".to_owned()).encoded();
+        assert_eq!(columns(&parts, name.as_slice()), found[..3]);
+        assert!(columns(&parts, &[]).is_empty());
     }
 
     /// Traces of this many transactions.

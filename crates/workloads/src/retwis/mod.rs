@@ -11,6 +11,7 @@
 //! Source: ReTwis of antirez; the mix is that of the TAPIR code.
 
 mod checks;
+mod followers;
 mod ledger;
 pub(crate) mod plans;
 pub(crate) mod tables;
@@ -29,7 +30,8 @@ use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, call_plan, ended, load_by_plan};
-use ledger::{RetwisLedger, RetwisUpdate};
+use ledger::{FollowerChange, RetwisLedger, RetwisUpdate};
+use tables::{NOBODY, name, text};
 
 /// What ReTwis takes.
 pub const PARAMETERS: &[Parameter] = &[
@@ -96,8 +98,6 @@ pub struct Retwis {
 
 /// So often a tweet is tried whose author's followers change meanwhile.
 const ROUNDS: u32 = 20;
-/// A user that there is not.
-const NOBODY: u64 = 0;
 
 /// The plans.
 ///
@@ -176,16 +176,6 @@ impl Retwis {
     }
 }
 
-/// What a user is called.
-fn name(user: u64) -> String {
-    format!("user {user}")
-}
-
-/// What a tweet says: it follows from who wrote it and from its number.
-fn text(author: u64, number: u64) -> String {
-    format!("tweet {number} of user {author}, about {:x}", fnv_hash(author ^ number))
-}
-
 impl Retwis {
     /// The next number of a client, and of no other one: later ones are larger.
     fn number(&self, seat: &Seat) -> u64 {
@@ -194,9 +184,16 @@ impl Retwis {
         ledger.numbers << 20 | u64::from(seat.client + 1)
     }
 
-    fn settle(&self, seat: &Seat, ended: Ended) -> Ended {
-        self.ledgers.of(seat.client).settle(&ended);
+    fn settle(&self, seat: &Seat, ended: Ended, number: Option<u64>) -> Ended {
+        self.ledgers.of(seat.client).settle(&ended, number);
         ended
+    }
+
+    /// Complains where something was committed that was to be refused.
+    fn judge_refused(&self, seat: &Seat, to_be_refused: bool, ended: &Ended, what: &str) {
+        if to_be_refused && *ended == Ended::Committed {
+            self.ledgers.of(seat.client).wrong_commits.add(|| what.to_owned());
+        }
     }
 
     async fn register(&self, seat: &mut Seat) -> (Ended, u32) {
@@ -209,7 +206,9 @@ impl Retwis {
         let user = NewUser { user, name: name(user) };
         let (answer, attempts) =
             call_plan::<RegisterUser>(&seat.db, &mut seat.several, &user).await;
-        (self.settle(seat, ended(answer)), attempts)
+        let ended = self.settle(seat, ended(answer), None);
+        self.judge_refused(seat, is_taken, &ended, "a user was registered twice");
+        (ended, attempts)
     }
 
     async fn tie(&self, seat: &mut Seat) -> (Ended, u32) {
@@ -222,13 +221,17 @@ impl Retwis {
         let tie = Tie { follower, followed };
         let follows = is_refused || seat.chance.percent(50.0);
         if !is_refused {
-            self.ledgers.of(seat.client).set_out(RetwisUpdate::Followers(followed));
+            let change = FollowerChange { follower, follows };
+            self.ledgers.of(seat.client).set_out(RetwisUpdate::Followers(followed, change));
         }
         let (answer, attempts) = match follows {
             true => call_plan::<Follow>(&seat.db, &mut seat.several, &tie).await,
             false => call_plan::<Unfollow>(&seat.db, &mut seat.several, &tie).await,
         };
-        (self.settle(seat, ended(answer)), attempts)
+        let (number, ended) = (answer.as_ref().ok().copied(), ended(answer));
+        let ended = self.settle(seat, ended, number);
+        self.judge_refused(seat, is_refused, &ended, "somebody follows nobody");
+        (ended, attempts)
     }
 
     /// Reads who follows the author, and tweets to those; again, where others follow by then.
@@ -251,7 +254,7 @@ impl Retwis {
                 call_plan::<TweetWithFollowers>(&seat.db, &mut seat.several, &tweet).await;
             all_attempts += attempts;
             let has_changed = matches!(&sent, Err(Error::Refused(why)) if why == CHANGED);
-            let ended = self.settle(seat, ended(sent));
+            let ended = self.settle(seat, ended(sent), None);
             if !has_changed {
                 return (ended, all_attempts);
             }

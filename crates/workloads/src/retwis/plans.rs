@@ -98,26 +98,28 @@ fn both_ends(plan: &mut PlanBuilder<Tie>) -> (PlanValue<u64>, PlanValue<u64>) {
     (arg!(plan, follower), arg!(plan, followed))
 }
 
-fn count_change(plan: &mut PlanBuilder<Tie>, followed: PlanValue<u64>) {
+/// Counts a change of who follows a user; its number.
+fn count_change(plan: &mut PlanBuilder<Tie>, followed: PlanValue<u64>) -> PlanValue<u64> {
+    let before = plan.read(AUDIENCES, (followed,));
     plan.update(AUDIENCES, (followed,), (), |_, changes, ()| Some(changes.unwrap_or(0) + 1));
+    plan.field(before, "number", |changes| changes.unwrap_or(0) + 1)
 }
 
-/// Lets a user follow another one, whom there must be.
+/// Lets a user follow another one, whom there must be; the number of the change.
 pub(super) struct Follow;
 
 impl PlannedProcedure for Follow {
     const NAME: &'static str = "retwis-follow";
     type Arguments = Tie;
-    type Answer = ();
+    type Answer = u64;
 
-    fn plan(plan: &mut PlanBuilder<Tie>) -> PlanValue<()> {
+    fn plan(plan: &mut PlanBuilder<Tie>) -> PlanValue<u64> {
         let (follower, followed) = both_ends(plan);
         let row = plan.shared(USERS, (followed,));
         plan.refuse_unless("there is no such user", row, |_, row| row.is_some());
         plan.update(FOLLOWERS, (followed, follower), (), |_, _, ()| Some(()));
         plan.update(FOLLOWING, (follower, followed), (), |_, _, ()| Some(()));
-        count_change(plan, followed);
-        plan.nothing()
+        count_change(plan, followed)
     }
 }
 
@@ -127,14 +129,13 @@ pub(super) struct Unfollow;
 impl PlannedProcedure for Unfollow {
     const NAME: &'static str = "retwis-unfollow";
     type Arguments = Tie;
-    type Answer = ();
+    type Answer = u64;
 
-    fn plan(plan: &mut PlanBuilder<Tie>) -> PlanValue<()> {
+    fn plan(plan: &mut PlanBuilder<Tie>) -> PlanValue<u64> {
         let (follower, followed) = both_ends(plan);
         plan.delete(FOLLOWERS, (followed, follower));
         plan.delete(FOLLOWING, (follower, followed));
-        count_change(plan, followed);
-        plan.nothing()
+        count_change(plan, followed)
     }
 }
 
@@ -194,6 +195,7 @@ impl PlannedProcedure for Tweet {
         plan.insert(TWEETS, (author, number), rows, |tweet, rows| TweetRow {
             text: tweet.text.clone(),
             readers: rows.iter().map(|((_, follower), ())| *follower).collect(),
+            changes: tweet.audience.changes,
         });
         plan.each(rows, |plan, row| {
             let reader = plan.field(row.item, "follower", |((_, follower), ())| *follower);
@@ -217,9 +219,12 @@ impl PlannedProcedure for TweetWithFollowers {
         plan.refuse_unless(CHANGED, changes, |tweet, changes| {
             changes.is_some_and(|changes| changes == tweet.audience.changes)
         });
-        plan.insert(TWEETS, (author, number), (), |tweet, ()| TweetRow {
+        // What there is now, and not what was read: so it is seen whether the guard has held.
+        let now = plan.read(AUDIENCES, (author,));
+        plan.insert(TWEETS, (author, number), now, |tweet, now| TweetRow {
             text: tweet.text.clone(),
             readers: tweet.audience.followers.clone(),
+            changes: now.unwrap_or(0),
         });
         plan.insert(TIMELINES, (author, number, author), (), |tweet, ()| tweet.text.clone());
         let followers = arg!(plan, audience.followers);

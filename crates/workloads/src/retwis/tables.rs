@@ -6,6 +6,8 @@ use muesli::plans::{PlanTable, TableUnit};
 use muesli::{Index, SpaceOptions, UnitMap};
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::fnv_hash;
+
 /// What the units are.
 const USER: &str = "user";
 
@@ -30,8 +32,23 @@ pub(super) const TIMELINES: PlanTable<(u64, u64, u64), String> =
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TweetRow {
     pub text: String,
-    /// Who followed the author.
+    /// Who followed the author, as the tweet was sent.
     pub readers: Vec<u64>,
+    /// How often those had changed when it was committed.
+    pub changes: u64,
+}
+
+/// A user that there is not.
+pub(super) const NOBODY: u64 = 0;
+
+/// What a user is called.
+pub(super) fn name(user: u64) -> String {
+    format!("user {user}")
+}
+
+/// What a tweet says: it follows from who wrote it and from its number.
+pub(super) fn text(author: u64, number: u64) -> String {
+    format!("tweet {number} of user {author}, about {:x}", fnv_hash(author ^ number))
 }
 
 /// The tables: by what their rows are placed, what the values of their keys' columns are, and how

@@ -25,6 +25,8 @@ const CASES: &[(&str, &str)] = &[
     ("tpcc-procedures", "keys=20 warehouses=3 districts=2 remote-items=20 procedures=plans"),
     ("retwis", "users=12 follows=3 community=6 refused=5 ties=30"),
     ("epinions", "users=12 items=6 communities=2 mixing=20"),
+    ("tpcw", "items=12 customers=6 communities=2 mixing=20 refused=10 recounts=50"),
+    ("auctionmark", "users=6 items=3 communities=2 mixing=20 refused=10 ends=10"),
 ];
 
 const PROTOCOLS: [&str; 3] = ["granola", "granola-locking", "sinfonia"];

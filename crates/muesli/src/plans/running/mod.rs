@@ -9,4 +9,4 @@ mod tracing;
 pub(super) use run::PlanSwitch;
 pub(super) use run::run;
 pub(super) use survey::{FindSpace, PlanSurvey, survey};
-pub use tracing::{TracedRow, TracedRun, traced};
+pub use tracing::{TracedRow, TracedRun, TracedRuns, traced};

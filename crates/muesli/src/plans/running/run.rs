@@ -14,7 +14,7 @@ use muesli_core::{Scan, SmallBytes, SpaceId, Stop, Store};
 use super::evaluation::{Evaluation, FoundValues, ValueSlot};
 use super::tracing::StepTracer;
 use crate::plans::nodes::{
-    Erased, Given, KeyOf, NodeId, RangeOf, Statement, TakeApart, ValueOrigin,
+    Erased, Given, KeyOf, NodeId, RangeOf, ScopeId, Statement, TakeApart, ValueOrigin,
 };
 use crate::plans::procedure_plan::ProcedurePlan;
 
@@ -95,10 +95,12 @@ impl<'a> PlanRun<'a> {
                 }
                 None => Ok(()),
             },
-            Statement::When { inputs, test, body, gives } => {
+            Statement::When { scope, inputs, test, body, gives } => {
+                let body = (*scope, &body[..]);
                 self.when(inputs, |values, found| test(values, found), body, gives.as_ref())
             }
-            Statement::Each { list, take_apart, item, place, body, gives } => {
+            Statement::Each { scope, list, take_apart, item, place, body, gives } => {
+                let body = (*scope, &body[..]);
                 self.each(*list, *take_apart, (*item, *place), body, gives.as_ref())
             }
             Statement::Refuse { inputs, test, reason, has_holder } => {
@@ -107,18 +109,37 @@ impl<'a> PlanRun<'a> {
         }
     }
 
+    /// What a condition or a list is around, each time.
+    fn body(&mut self, (scope, body): (ScopeId, &'a [Statement])) -> Result<(), Stop> {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.enter(scope);
+        }
+        let ended = self.all(body);
+        if let Some(tracer) = &mut self.tracer {
+            tracer.leave();
+        }
+        ended
+    }
+
     /// Notes that a step touches a key.
     fn note(&mut self, step: usize, key: &KeyOf, at: &SmallBytes) {
         if let Some(tracer) = &mut self.tracer {
-            tracer.note(&self.values.plan.derived, step, key.table, &[at]);
+            tracer.note(&self.values.plan.derived, step, key, &[at]);
         }
     }
 
-    /// Notes that a value is read of these keys, all at once.
+    /// Notes that a value is read of these keys, all at once; or that none were found where it
+    /// looked.
     fn note_read(&mut self, node: NodeId, key: &KeyOf, at: &[&SmallBytes]) {
         let derived = &self.values.plan.derived;
-        if let (Some(tracer), Some(step)) = (&mut self.tracer, derived.nodes[node].step) {
-            tracer.note(derived, step, key.table, at);
+        let Some(step) = derived.nodes[node].step else { return };
+        match (&mut self.tracer, at) {
+            (None, _) => {}
+            (Some(tracer), []) => {
+                let (asked, _) = self.values.key(&key.parts);
+                tracer.note(derived, step, key, &[&asked]);
+            }
+            (Some(tracer), at) => tracer.note(derived, step, key, at),
         }
     }
 
@@ -258,14 +279,14 @@ impl<'a> PlanRun<'a> {
         &mut self,
         inputs: &[NodeId],
         test: impl FnOnce(&dyn Any, &[Erased]) -> bool,
-        body: &'a [Statement],
+        body: (ScopeId, &'a [Statement]),
         gives: Option<&Given>,
     ) -> Result<(), Stop> {
         let slot = match self.values.found(inputs) {
             FoundValues::Known(found) => {
                 let runs = test(self.values.arguments, &found);
                 if runs {
-                    self.all(body)?;
+                    self.body(body)?;
                 }
                 gives.map(|given| match (runs, self.values.get(given.from)) {
                     (false, _) => ValueSlot::Known((given.gather)(Vec::new())),
@@ -301,7 +322,7 @@ impl<'a> PlanRun<'a> {
         list: NodeId,
         take_apart: TakeApart,
         (item, place): (NodeId, NodeId),
-        body: &'a [Statement],
+        body: (ScopeId, &'a [Statement]),
         gives: Option<&Given>,
     ) -> Result<(), Stop> {
         let elements = match self.values.found(&[list]) {
@@ -319,7 +340,7 @@ impl<'a> PlanRun<'a> {
         for (number, element) in (0_u64..).zip(elements) {
             self.values.set(item, ValueSlot::Known(element));
             self.values.set(place, ValueSlot::Known(Arc::new(number)));
-            self.all(body)?;
+            self.body(body)?;
             match gives.map(|given| self.values.get(given.from)) {
                 Some(ValueSlot::Known(value)) => given_values.push(value.clone()),
                 Some(ValueSlot::Untold(node)) => {

@@ -3,9 +3,11 @@
 //!
 //! The statements are walked as in a run, with the values that follow from the arguments. Where a
 //! condition does not, its body counts; where a list does not, its body is walked once for an
-//! element that is not known.
+//! element that is not known. It takes time in proportion to the lists of the arguments, which
+//! clients make as long as they like.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use muesli_core::{Footprint, LocatedKey, SmallBytes, SpaceId, Stop, Touched};
@@ -16,7 +18,7 @@ use crate::plans::procedure_plan::ProcedurePlan;
 use crate::plans::table::TableUnit;
 
 /// So many statements are walked: lists within lists may be long.
-const STATEMENTS_MAX: u64 = 1 << 20;
+const STATEMENTS_MAX: u64 = 1 << 18;
 
 /// What is known of a call.
 #[derive(Debug, Default)]
@@ -36,7 +38,8 @@ pub(in crate::plans) fn survey(
     arguments: &dyn Any,
 ) -> Result<PlanSurvey, Stop> {
     let (values, found, walked) = (Evaluation::new(plan, arguments), PlanSurvey::default(), 0);
-    let mut surveyor = CallSurveyor { find, values, found, walked };
+    let (places, touched) = (BTreeSet::new(), BTreeSet::new());
+    let mut surveyor = CallSurveyor { find, values, found, walked, places, touched };
     surveyor.all(&plan.statements)?;
     Ok(surveyor.found)
 }
@@ -46,6 +49,10 @@ struct CallSurveyor<'a> {
     values: Evaluation<'a>,
     found: PlanSurvey,
     walked: u64,
+    /// What was found already: places, and what is touched, by whether it is written and whether
+    /// it is more than a key.
+    places: BTreeSet<LocatedKey>,
+    touched: BTreeSet<(SpaceId, SmallBytes, bool, bool)>,
 }
 
 impl<'a> CallSurveyor<'a> {
@@ -63,7 +70,7 @@ impl<'a> CallSurveyor<'a> {
             Statement::Value(node) => self.value(*node),
             Statement::Write { key, .. } | Statement::Delete { key, .. } => self.key(key, true),
             Statement::Update { key, .. } => self.key(key, true),
-            Statement::When { inputs, test, body, gives } => {
+            Statement::When { inputs, test, body, gives, .. } => {
                 let runs = match self.values.found(inputs) {
                     FoundValues::Known(found) => Some(test(self.values.arguments, &found)),
                     FoundValues::Elsewhere | FoundValues::Untold(_) => None,
@@ -80,7 +87,7 @@ impl<'a> CallSurveyor<'a> {
                 });
                 Ok(())
             }
-            Statement::Each { list, take_apart, item, place, body, gives } => {
+            Statement::Each { list, take_apart, item, place, body, gives, .. } => {
                 let elements = match self.values.found(&[*list]) {
                     FoundValues::Known(found) => Some(take_apart(&found[0])),
                     FoundValues::Elsewhere | FoundValues::Untold(_) => None,
@@ -154,8 +161,7 @@ impl<'a> CallSurveyor<'a> {
                 self.place(&range.key, false)?;
                 let (first, is_known) = self.values.key(&range.key.parts);
                 let space = (self.find)(range.key.table.name)?;
-                let touched = range_of(space, first, is_known || !range.key.parts.is_empty());
-                push(&mut self.found.touched.reads, touched);
+                self.touch(space, first, (false, true), is_known || !range.key.parts.is_empty());
                 Ok(())
             }
             _ => Ok(()),
@@ -166,13 +172,29 @@ impl<'a> CallSurveyor<'a> {
     fn key(&mut self, key: &KeyOf, writes: bool) -> Result<(), Stop> {
         self.place(key, writes)?;
         let space = (self.find)(key.table.name)?;
-        let touched = match self.values.key(&key.parts) {
-            (at, true) => Touched::Key(space, at),
-            (first, false) => range_of(space, first.clone(), !first.is_empty()),
+        let (at, is_known) = self.values.key(&key.parts);
+        let is_prefix = !at.is_empty();
+        self.touch(space, at, (writes, !is_known), is_prefix);
+        Ok(())
+    }
+
+    /// Notes that a key is touched, or what is below a prefix, or all of a space; once.
+    fn touch(
+        &mut self,
+        space: SpaceId,
+        at: SmallBytes,
+        (writes, is_range): (bool, bool),
+        is_prefix: bool,
+    ) {
+        if !self.touched.insert((space, at.clone(), writes, is_range)) {
+            return;
+        }
+        let touched = match is_range {
+            true => range_of(space, at, is_prefix),
+            false => Touched::Key(space, at),
         };
         let footprint = &mut self.found.touched;
-        push(if writes { &mut footprint.writes } else { &mut footprint.reads }, touched);
-        Ok(())
+        if writes { &mut footprint.writes } else { &mut footprint.reads }.push(touched);
     }
 
     fn place(&mut self, key: &KeyOf, writes: bool) -> Result<(), Stop> {
@@ -186,7 +208,7 @@ impl<'a> CallSurveyor<'a> {
             return Err(Stop::Faulty(text));
         }
         let located = LocatedKey { space, key, writes };
-        if !self.found.places.contains(&located) {
+        if self.places.insert(located.clone()) {
             self.found.places.push(located);
         }
         Ok(())
@@ -200,11 +222,5 @@ fn range_of(space: SpaceId, first: SmallBytes, is_prefix: bool) -> Touched {
             Touched::Range(space, first, end)
         }
         false => Touched::Space(space),
-    }
-}
-
-fn push(all: &mut Vec<Touched>, touched: Touched) {
-    if !all.contains(&touched) {
-        all.push(touched);
     }
 }

@@ -1,17 +1,19 @@
 //! What plans touch, row by row, where somebody asks for it: a trace to find a placement by.
 //!
 //! Which step finds what another one needs follows from the plan; here it becomes which row. A
-//! thread traces the plans that run on it, so a simulation that is run on it is traced whole.
+//! range in which nothing is found is noted as well, by the columns that name it: the call went
+//! where it is, and what follows may need to know that it is empty. A thread traces the plans that
+//! run on it, so a simulation that is run on it is traced whole.
 
 use std::cell::RefCell;
 
 use muesli_core::{SmallBytes, UnitPart};
 
 use crate::plans::derivation::Derivation;
-use crate::plans::nodes::TableRef;
+use crate::plans::nodes::{KeyOf, ScopeId};
 use crate::plans::table::TableUnit;
 
-/// A row that a plan touched.
+/// A row that a plan touched, or a range in which it found none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracedRow {
     /// The table.
@@ -20,12 +22,16 @@ pub struct TracedRow {
     pub unit: TableUnit,
     /// The shapes of its key's columns.
     pub parts: &'static [UnitPart],
-    /// The key.
+    /// The key; of an empty range its first columns.
     pub key: SmallBytes,
+    /// How many leading columns the step names: of a range fewer than its rows have.
+    pub named: usize,
+    /// Which of these follow from the arguments alone, a bit for each, the first the lowest.
+    pub by_arguments: u16,
     /// Whether it is written.
     pub writes: bool,
     /// The places, in the run, of those rows by which it is known that it is touched, where it is,
-    /// and what is written.
+    /// and what is written. Of the rows of a range the first one stands for all.
     pub needs: Vec<usize>,
 }
 
@@ -38,65 +44,117 @@ pub struct TracedRun {
     pub rows: Vec<TracedRow>,
 }
 
-thread_local! {
-    static TRACED: RefCell<Option<Vec<TracedRun>>> = const { RefCell::new(None) };
+/// What was traced.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TracedRuns {
+    /// The runs, in the order in which they ended.
+    pub runs: Vec<TracedRun>,
+    /// How many rows they have.
+    pub rows: usize,
+    /// How many runs are left out, as there would have been too many rows.
+    pub left_out: u64,
 }
 
-/// Does something, and tells what the plans touched that were run meanwhile by this thread.
-pub fn traced<R>(act: impl FnOnce() -> R) -> (R, Vec<TracedRun>) {
-    let before = TRACED.replace(Some(Vec::new()));
+/// What a thread has traced, and how many rows it keeps.
+struct ThreadTrace {
+    runs: TracedRuns,
+    rows_most: usize,
+}
+
+thread_local! {
+    static TRACED: RefCell<Option<ThreadTrace>> = const { RefCell::new(None) };
+}
+
+/// Does something, and notes what the plans touched that this thread ran meanwhile: so many rows
+/// at most, and whole runs.
+pub fn traced<R>(rows_most: usize, act: impl FnOnce() -> R) -> (R, TracedRuns) {
+    let begun = ThreadTrace { runs: TracedRuns::default(), rows_most };
+    let before = TRACED.replace(Some(begun));
     let done = act();
-    (done, TRACED.replace(before).unwrap_or_default())
+    (done, TRACED.replace(before).map(|it| it.runs).unwrap_or_default())
+}
+
+/// A step as it was taken once.
+struct TakenStep {
+    step: usize,
+    /// The bodies that it was in, each with which run of the body it was.
+    within: Vec<(ScopeId, u32)>,
+    /// The first row that it touched.
+    row: usize,
 }
 
 /// Notes the steps of one run.
 pub(super) struct StepTracer {
     rows: Vec<TracedRow>,
-    /// The rows of each step that was taken, each time that it was.
-    taken: Vec<(usize, Vec<usize>)>,
+    taken: Vec<TakenStep>,
+    /// The bodies that are being run, and how many runs of bodies there were.
+    open: Vec<(ScopeId, u32)>,
+    bodies: u32,
 }
 
 impl StepTracer {
     /// One for a run, if this thread traces.
     pub fn begin() -> Option<StepTracer> {
         let is_on = TRACED.with_borrow(Option::is_some);
-        is_on.then(|| StepTracer { rows: Vec::new(), taken: Vec::new() })
+        is_on.then(|| StepTracer {
+            rows: Vec::new(),
+            taken: Vec::new(),
+            open: Vec::new(),
+            bodies: 0,
+        })
     }
 
-    /// A step touches these keys.
-    pub fn note(&mut self, plan: &Derivation, step: usize, table: TableRef, keys: &[&SmallBytes]) {
-        let first = self.rows.len();
-        let needs = self.needed(plan, step);
-        let writes = plan.steps[step].writes;
-        let TableRef { name, unit, parts } = table;
-        self.rows.extend(keys.iter().map(|key| TracedRow {
-            table: name,
-            unit,
-            parts,
-            key: SmallBytes::clone(key),
-            writes,
+    /// The body of a condition or of an element of a list is run.
+    pub fn enter(&mut self, scope: ScopeId) {
+        self.bodies += 1;
+        self.open.push((scope, self.bodies));
+    }
+
+    /// It was.
+    pub fn leave(&mut self) {
+        self.open.pop();
+    }
+
+    /// A step touches these keys, of which there is one at least.
+    pub fn note(&mut self, plan: &Derivation, step: usize, key: &KeyOf, keys: &[&SmallBytes]) {
+        let (first, needs) = (self.rows.len(), self.needed(plan, step));
+        let known = key.parts.iter().enumerate().take(u16::BITS as usize);
+        let known = known.filter(|(_, part)| plan.nodes[part.node].is_argument);
+        let by_arguments = known.fold(0, |bits, (column, _)| bits | 1 << column);
+        self.rows.extend(keys.iter().map(|at| TracedRow {
+            table: key.table.name,
+            unit: key.table.unit,
+            parts: key.table.parts,
+            key: SmallBytes::clone(at),
+            named: key.parts.len(),
+            by_arguments,
+            writes: plan.steps[step].writes,
             needs: needs.clone(),
         }));
-        self.taken.push((step, (first..self.rows.len()).collect()));
+        self.taken.push(TakenStep { step, within: self.open.clone(), row: first });
     }
 
-    /// The rows that a step needs: of a step around it, those of the last time; of one in another
-    /// body, all.
+    /// The rows that a step needs: those of steps in the same run of each body that both are in.
     fn needed(&self, plan: &Derivation, step: usize) -> Vec<usize> {
-        let mut needs = Vec::new();
-        for needed in &plan.steps[step].needs {
-            let is_around = plan.is_within(plan.steps[step].scope, plan.steps[*needed].scope);
-            let times = self.taken.iter().rev().filter(|(taken, _)| taken == needed);
-            let times = times.take(if is_around { 1 } else { usize::MAX });
-            needs.extend(times.flat_map(|(_, rows)| rows.iter().copied()));
-        }
-        needs.sort_unstable();
-        needs
+        let is_of_this_run = |taken: &&TakenStep| {
+            let mut bodies = taken.within.iter().zip(&self.open);
+            bodies.all(|(its, own)| its.0 != own.0 || its.1 == own.1)
+        };
+        let is_needed = |taken: &&TakenStep| plan.steps[step].needs.contains(&taken.step);
+        let found = self.taken.iter().filter(is_needed).filter(is_of_this_run);
+        found.map(|taken| taken.row).collect()
     }
 
     /// The run is over.
     pub fn end(self, procedure: &str) {
-        let run = TracedRun { procedure: procedure.to_owned(), rows: self.rows };
-        TRACED.with_borrow_mut(|all| all.iter_mut().for_each(|all| all.push(run.clone())));
+        TRACED.with_borrow_mut(|trace| {
+            let Some(ThreadTrace { runs, rows_most }) = trace else { return };
+            if runs.left_out > 0 || runs.rows + self.rows.len() > *rows_most {
+                runs.left_out += 1;
+                return;
+            }
+            runs.rows += self.rows.len();
+            runs.runs.push(TracedRun { procedure: procedure.to_owned(), rows: self.rows });
+        });
     }
 }

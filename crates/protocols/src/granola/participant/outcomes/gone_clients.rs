@@ -22,7 +22,8 @@ impl EndedTransactions {
     pub fn forget_silent(&mut self, now: Nanos, lease: Nanos, done: Timestamp) -> u64 {
         let (of_clients, before, mut forgotten) =
             (&mut self.of_clients, self.coordinators.len(), 0);
-        self.coordinators.retain(|_, known| {
+        let data = &self.data;
+        self.coordinators.retain(|node, known| {
             if known.seen_at == Nanos(0) || known.seen_at + lease > now {
                 return true; // Members are never heard of here.
             }
@@ -33,7 +34,10 @@ impl EndedTransactions {
             forgotten += u64::from(!known.is_silent);
             known.is_silent = true;
             *of_clients -= before;
-            known.len() > 0 || known.bytes > 0
+            // Data may have no bytes: that there is nothing to know is known, too.
+            let first = TxnId { node: *node, incarnation: 0, sequence: 0 };
+            let has_data = || data.range(first..).next().is_some_and(|(txn, _)| txn.node == *node);
+            known.len() > 0 || known.bytes > 0 || has_data()
         });
         if self.coordinators.len() < before {
             self.lower_bound = self.lower_bound.max(done);

@@ -107,6 +107,20 @@ fn what_was_told_counts_until_it_is_settled() {
 }
 
 #[test]
+fn a_client_of_whom_it_is_known_that_nothing_is_to_know_is_not_forgotten_before_it() {
+    let mut memory = EndedTransactions::default();
+    memory.observe(txn(1, 1), 1);
+    memory.observe_client(NodeId(1), Nanos(10));
+    memory.add_data(txn(1, 1), [(0, Vec::new())]);
+    memory.forget_silent(Nanos(2_000), Nanos(1_000), Timestamp::ZERO);
+    memory.assert_invariants();
+    assert!(memory.knows(NodeId(1)) && memory.data(txn(1, 1)).is_some());
+    memory.forget_client((NodeId(1), 2), Nanos(2_000), Timestamp::ZERO);
+    memory.assert_invariants();
+    assert!(!memory.knows(NodeId(1)) && memory.data(txn(1, 1)).is_none());
+}
+
+#[test]
 fn asking_about_many_clients_that_are_gone_takes_steps_by_their_number() {
     let clients = 20_000;
     let found = FoundVersion {
