@@ -1,5 +1,6 @@
 //! Accounts in Muesli, in this process.
 
+use muesli::blocking::Blocking;
 use muesli::{Db, Error, Index, Options, SmallBytes, Space, SpaceOptions, Tx};
 
 use super::store::{AccountStore, INITIAL, StoreSetup};
@@ -18,6 +19,7 @@ pub fn setting(is_synced: bool) -> &'static str {
 /// A database of accounts.
 pub struct EmbeddedAccounts {
     db: Db,
+    blocking: Blocking,
     space: Space,
     accounts: u64,
 }
@@ -50,20 +52,21 @@ impl EmbeddedAccounts {
         };
         let db = Db::open(options.space("accounts", space))?;
         let (space, accounts) = (db.space("accounts")?, setup.accounts);
-        db.blocking().transact(async move |tx: &Tx| {
+        let blocking = db.blocking();
+        blocking.transact(async move |tx: &Tx| {
             for account in 0..accounts {
                 tx.put(space, key(account), value(INITIAL)).await?;
             }
             Ok::<_, Error>(())
         })?;
-        Ok(EmbeddedAccounts { db, space, accounts })
+        Ok(EmbeddedAccounts { db, blocking, space, accounts })
     }
 }
 
 impl AccountStore for EmbeddedAccounts {
     fn transfer(&self, from: u64, to: u64) -> anyhow::Result<()> {
         let space = self.space;
-        self.db.blocking().transact(async move |tx: &Tx| {
+        self.blocking.transact(async move |tx: &Tx| {
             let payer = amount(tx.get(space, key(from)).await?);
             let payee = amount(tx.get(space, key(to)).await?);
             tx.put(space, key(from), value(payer - 1)).await?;
@@ -74,7 +77,7 @@ impl AccountStore for EmbeddedAccounts {
 
     fn sum(&self) -> anyhow::Result<i64> {
         let (space, accounts) = (self.space, self.accounts);
-        Ok(self.db.blocking().transact(async move |tx: &Tx| {
+        Ok(self.blocking.transact(async move |tx: &Tx| {
             let mut sum = 0;
             for account in 0..accounts {
                 sum += amount(tx.get(space, key(account)).await?);

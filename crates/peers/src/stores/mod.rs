@@ -57,7 +57,8 @@ nothing: use --dir where /tmp is one.
 
 LMDB, redb, fjall and SQLite have one writer at a time. RocksDB is an OptimisticTransactionDB that \
 checks what it has read. Threads share one open store; SQLite's share one connection behind a \
-mutex, with prepared statements. The allocator is mimalloc for all that is written in Rust.
+mutex, with prepared statements, of which an UPDATE reads and writes an account. The allocator is \
+mimalloc for all that is written in Rust.
 
 The table: transfers a second of each side, as the median of the rounds with the smallest and the \
 largest; the ratio is Muesli's rate over the store's in the same round, again the median with the \

@@ -10,12 +10,12 @@ use super::store::{AccountStore, INITIAL, StoreSetup};
 pub fn setting(is_synced: bool) -> &'static str {
     match is_synced {
         false => {
-            ":memory:, synchronous=OFF, one connection behind a mutex, prepared statements, \
-             integers as keys and values; serializable"
+            ":memory:, synchronous=OFF, one connection behind a mutex, prepared statements \
+             (an UPDATE a key), integers as keys and values; serializable"
         }
         true => {
             "WAL, synchronous=FULL, locking_mode=EXCLUSIVE, one connection behind a mutex, \
-             prepared statements, integers as keys and values; serializable"
+             prepared statements (an UPDATE a key), integers as keys and values; serializable"
         }
     }
 }
@@ -24,21 +24,16 @@ pub fn setting(is_synced: bool) -> &'static str {
 /// needs no locks of files, as several would.
 pub struct SqliteAccounts(Mutex<Connection>);
 
-fn read(connection: &Connection, account: i64) -> rusqlite::Result<i64> {
-    let mut read = connection.prepare_cached("SELECT amount FROM accounts WHERE id = ?1")?;
-    read.query_row([account], |row| row.get(0))
-}
-
-fn write(connection: &Connection, account: i64, amount: i64) -> rusqlite::Result<()> {
-    let mut write = connection.prepare_cached("UPDATE accounts SET amount = ?2 WHERE id = ?1")?;
-    write.execute([account, amount]).map(drop)
+/// Reads and writes one account: to SQLite that is one statement.
+fn add(connection: &Connection, account: i64, amount: i64) -> rusqlite::Result<()> {
+    let sql = "UPDATE accounts SET amount = amount + ?2 WHERE id = ?1";
+    connection.prepare_cached(sql)?.execute([account, amount]).map(drop)
 }
 
 fn transfer(connection: &Connection, from: i64, to: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-    let (payer, payee) = (read(connection, from)?, read(connection, to)?);
-    write(connection, from, payer - 1)?;
-    write(connection, to, payee + 1)?;
+    add(connection, from, -1)?;
+    add(connection, to, 1)?;
     connection.prepare_cached("COMMIT")?.execute([]).map(drop)
 }
 
