@@ -16,6 +16,7 @@ mod native;
 mod reply;
 mod scripts;
 mod server;
+mod stores;
 
 use std::io::Write;
 use std::time::Duration;
@@ -23,6 +24,12 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 
 use client::{MeasuredClients, Mode, PeerWorkload};
+use stores::{StoreArguments, StoreKind};
+
+/// What benchmarks of the library and the program have, too; for all stores in Rust.
+#[cfg(any(feature = "stores", feature = "rocksdb"))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(name = "muesli-peers", about = "Other systems doing what Muesli's benchmarks do")]
@@ -51,12 +58,27 @@ enum Peer {
     },
     /// Counters on a Muesli and on a Redis that are started for it
     Counters(counters::CountersArguments),
+    /// Transfers by plain threads on Muesli in this process and on LMDB, in turn
+    Lmdb(StoreArguments),
+    /// Transfers by plain threads on Muesli in this process and on redb, in turn
+    Redb(StoreArguments),
+    /// Transfers by plain threads on Muesli in this process and on fjall, in turn
+    Fjall(StoreArguments),
+    /// Transfers by plain threads on Muesli in this process and on SQLite, in turn
+    Sqlite(StoreArguments),
+    /// Transfers by plain threads on Muesli in this process and on RocksDB, in turn
+    Rocksdb(StoreArguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().peer {
         Peer::Redis { clients, keys, seconds, seed } => transfers(clients, keys, seconds, seed),
         Peer::Counters(arguments) => counters::run(&arguments),
+        Peer::Lmdb(arguments) => stores::run(StoreKind::Lmdb, &arguments),
+        Peer::Redb(arguments) => stores::run(StoreKind::Redb, &arguments),
+        Peer::Fjall(arguments) => stores::run(StoreKind::Fjall, &arguments),
+        Peer::Sqlite(arguments) => stores::run(StoreKind::Sqlite, &arguments),
+        Peer::Rocksdb(arguments) => stores::run(StoreKind::Rocksdb, &arguments),
     }
 }
 

@@ -62,7 +62,7 @@ const ALLOWED: [(&str, &str, &str); 3] = [
 /// Which of our crates a crate may use; tests may use more.
 const MAY_USE: [(&str, &[&str]); 20] = [
     ("derive", &[]),
-    ("peers", &["core", "protocols", "cluster"]),
+    ("peers", &["core", "protocols", "cluster", "muesli"]),
     ("core", &[]),
     ("threads", &["core"]),
     ("log", &[]),
