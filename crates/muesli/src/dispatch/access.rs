@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::dispatch::state_lock::Leaving;
+
 /// What a thread leaves to another one that is in a loop's state.
 pub(crate) trait HandedJob: Send + Sync {
     /// Does it, where the loop's engine is here. It does not panic.
@@ -31,8 +33,8 @@ pub(crate) trait LoopAccess: Send + Sync {
     fn enter(&self) -> bool;
     /// Enters the state, if nobody is in it; else whoever is does the job.
     fn enter_or_hand(&self, job: Arc<dyn HandedJob>) -> Admission;
-    /// Leaves the state, after the jobs of others that wait.
-    fn leave(&self);
+    /// Leaves the state, after the jobs of others that wait if it is their turn.
+    fn leave(&self, leaving: Leaving);
     /// Whether the loop has ended.
     fn is_shut(&self) -> bool;
     /// Nobody enters any more.
@@ -85,17 +87,25 @@ impl Drop for HandingCaller<'_> {
 }
 
 /// A thread is in a loop's state, until this is dropped.
-pub(crate) struct EnteredState<'a>(&'a dyn LoopAccess);
+pub(crate) struct EnteredState<'a> {
+    access: &'a dyn LoopAccess,
+    leaving: Leaving,
+}
 
 impl<'a> EnteredState<'a> {
     /// Of a thread that has entered.
     pub fn new(access: &'a dyn LoopAccess) -> EnteredState<'a> {
-        EnteredState(access)
+        EnteredState { access, leaving: Leaving::ForNow }
+    }
+
+    /// Leaves it to others: the thread has to wait.
+    pub fn leave_to_others(mut self) {
+        self.leaving = Leaving::ForOthers;
     }
 }
 
 impl Drop for EnteredState<'_> {
     fn drop(&mut self) {
-        self.0.leave();
+        self.access.leave(self.leaving);
     }
 }

@@ -114,7 +114,7 @@ fn poll_inside<T>(
     match polled {
         Ok(Poll::Pending) => {
             waits();
-            drop(entered);
+            entered.leave_to_others();
             Poll::Pending
         }
         Ok(Poll::Ready(value)) => {

@@ -28,7 +28,7 @@ pub(super) struct LockState<T, J> {
     pub favoured: ThreadMark,
     /// The state is kept free for the one that is favoured, also while nobody is in the queue.
     pub reserved: bool,
-    /// How often the favoured one has had the state while others waited.
+    /// How often the state was left free though others waited, since one of them had its turn.
     pub streak: u32,
     /// The state, kept for the one that it is granted to.
     pub granted: Option<T>,
@@ -38,6 +38,8 @@ pub(super) struct LockState<T, J> {
     pub begun: bool,
     /// So many that slept were called, and have not come yet.
     pub calling: usize,
+    /// One that was called found the state taken, and sleeps again, as the first.
+    pub missed: bool,
     /// How often the state was left since one was called.
     pub leaves: u32,
     /// How often it was left free, by and by from one again.
@@ -70,6 +72,7 @@ impl<T, J> LockState<T, J> {
             asleep: VecDeque::new(),
             begun: false,
             calling: 0,
+            missed: false,
             leaves: 0,
             turns: 0,
             shut: false,
@@ -81,10 +84,25 @@ impl<T, J> LockState<T, J> {
     /// A thread has the state, or is to have it next.
     #[inline]
     pub fn favour(&mut self, thread: ThreadMark) {
-        if self.favoured != thread {
-            (self.favoured, self.streak) = (thread, 0);
-        }
+        self.favoured = thread;
         self.reserved = false;
+    }
+
+    /// The one that was next has its turn: its thread is to have the state, or its job is run.
+    pub fn give_turn(&mut self, waiter: &Arc<QueuedThread>) {
+        self.favour(mark_of(waiter));
+        self.streak = 0;
+    }
+
+    /// The first of those that sleep is next, though it is not awake, if it was called once and
+    /// came in vain.
+    pub fn take_missed(&mut self) -> Option<QueuePlace<J>> {
+        if !std::mem::take(&mut self.missed) {
+            return None;
+        }
+        let place = self.asleep.pop_front()?;
+        self.calling += 1; // It comes.
+        Some(place)
     }
 
     /// The next one that sleeps becomes the last in the queue; the thread to be woken.
@@ -94,7 +112,7 @@ impl<T, J> LockState<T, J> {
         }
         let place = self.asleep.pop_front()?;
         self.calling += 1;
-        self.leaves = 0;
+        (self.leaves, self.missed) = (0, false);
         let thread = place.waiter.end(CALLED);
         self.queue.push_back(place);
         thread

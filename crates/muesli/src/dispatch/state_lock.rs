@@ -9,16 +9,18 @@
 //! Order and fairness:
 //!
 //! - Who had the state last has it again if it comes back at once, [`STREAK_MOST`] times in a row
-//!   though others wait: then the state's memory stays near one processor for so long. After that
-//!   it runs the jobs of those that wait, [`JOBS_MOST`] at most, and the last of these comes before
-//!   it. What is left free for one that does not come is taken by the first that notices.
-//! - Who is awake is served in the order of arrival: its job is run, or the state is granted to it.
+//!   though others wait: then the state's memory stays near one processor for so long. What is left
+//!   free for one that does not come is taken by the first that notices, and counts the same. After
+//!   so many, or where who leaves says so, the next one has its turn: its job is run, of which
+//!   [`JOBS_MOST`] are run one after the other, and the owner of the last comes before who ran
+//!   them; or the state is granted to it.
+//! - The next one is the first of those that are awake. One that was called and found the state
+//!   taken sleeps again: then it is the next where nobody is awake, and is granted the state.
 //! - Who fell asleep is called in the order of falling asleep, one at a time: when the state is
 //!   left, the next one becomes the last of the queue, and is woken; the one after it is called
 //!   when that one has come, or after [`LEAVES_BETWEEN_CALLS`], though somebody awake be next each
 //!   time. So a wake-up, which costs more than many jobs, is not paid for each job where others
-//!   keep the state busy; and as it has its place in the queue before it wakes, nobody waits for
-//!   ever.
+//!   keep the state busy; and nobody waits for ever.
 //! - Whoever is in the queue and awake takes a state that stays free, before it sleeps at the
 //!   latest.
 //!
@@ -166,21 +168,25 @@ impl<T, J> StateLock<T, J> {
         }
         let mut next = None;
         match waits {
-            None => {
-                inner.streak = 0;
-                self.put_free(&mut inner, state);
-            }
-            Some(_) if leaving == Leaving::ForNow && inner.streak < STREAK_MOST => {
-                inner.streak += 1;
+            _ if leaving == Leaving::ForNow && inner.streak < STREAK_MOST => {
+                let waits = waits.is_some() || !inner.asleep.is_empty();
+                inner.streak = if waits { inner.streak + 1 } else { 0 };
                 self.put_free(&mut inner, state);
             }
             Some(true) if runs_jobs => return Err(state),
-            Some(_) => {
-                let first = inner.queue.pop_front().expect("just seen");
-                inner.favour(mark_of(&first.waiter));
-                inner.granted = Some(state);
-                next = first.waiter.end(GRANTED);
-            }
+            _ => match inner.queue.pop_front().or_else(|| inner.take_missed()) {
+                Some(first) => {
+                    inner.give_turn(&first.waiter);
+                    inner.granted = Some(state);
+                    next = first.waiter.end(GRANTED);
+                }
+                None => {
+                    if inner.asleep.is_empty() {
+                        inner.streak = 0;
+                    }
+                    self.put_free(&mut inner, state);
+                }
+            },
         }
         inner.leaves = inner.leaves.saturating_add(1);
         let is_due = waits.is_none() || inner.leaves >= LEAVES_BETWEEN_CALLS;
@@ -198,7 +204,7 @@ impl<T, J> StateLock<T, J> {
         let mut inner = self.inner();
         inner.queue.front()?.job.as_ref()?;
         let QueuePlace { waiter, job } = inner.queue.pop_front()?;
-        inner.favour(mark_of(&waiter));
+        inner.give_turn(&waiter);
         inner.reserved = true;
         self.note(&inner);
         job.map(|job| QueuedJob::new(job, waiter))
@@ -403,7 +409,10 @@ impl<T, J> StateLock<T, J> {
         if let Some(place) = inner.remove(waiter) {
             match *sleep {
                 QueueSleep::None => inner.asleep.push_back(place),
-                QueueSleep::Uncalled | QueueSleep::Over => inner.asleep.push_front(place),
+                QueueSleep::Uncalled | QueueSleep::Over => {
+                    inner.asleep.push_front(place);
+                    inner.missed = true;
+                }
             }
             *sleep = QueueSleep::Uncalled;
         }

@@ -75,7 +75,7 @@ fn every_job_is_done_once_and_alone() {
                 scope.spawn(|| (0..20_000).for_each(|_| add(&lock)));
             }
         });
-        assert_eq!(lock.try_enter(), Some(threads * 20_000));
+        assert_eq!(lock.enter(), Some(threads * 20_000));
         assert!(!lock.is_contended());
     }
 }
@@ -99,7 +99,7 @@ fn who_enters_is_alone_beside_those_with_jobs() {
             });
         }
     });
-    assert_eq!(lock.try_enter(), Some(30_000));
+    assert_eq!(lock.enter(), Some(30_000));
 }
 
 #[test]
@@ -125,6 +125,36 @@ fn who_waits_is_served_though_others_come_again_and_again() {
         // Of a machine that others use; who is starved waits for ever.
         assert!(longest < Duration::from_secs(20), "{longest:?}");
     });
+}
+
+/// Somebody has long turns, and is back at once after each: who was called finds the state taken.
+#[test]
+fn who_sleeps_comes_in_beside_one_with_long_turns() {
+    let (lock, over) = (lock(), AtomicBool::new(false));
+    let (begun, limit) = (Instant::now(), Duration::from_secs(20));
+    for leaving in [Leaving::ForNow, Leaving::ForOthers] {
+        over.store(false, Ordering::Relaxed);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) && begun.elapsed() < limit {
+                    let state = lock.enter().expect("nobody shuts it");
+                    let entered = Instant::now();
+                    while entered.elapsed() < Duration::from_micros(300) {
+                        std::hint::spin_loop();
+                    }
+                    leave_to(&lock, state, leaving);
+                }
+            });
+            for _ in 0..3 {
+                let state = lock.enter().expect("nobody shuts it");
+                leave(&lock, state + 1);
+                thread::sleep(Duration::from_millis(1));
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    }
+    assert!(begun.elapsed() < limit, "it waited until the other had no more to do");
+    assert_eq!(lock.enter(), Some(6));
 }
 
 #[test]

@@ -30,10 +30,10 @@ pub(super) struct StateAccess<P: Protocol> {
 pub(super) enum OtherLoops {
     /// It is the only loop.
     None,
-    /// There are others, and what waits for them waits for their disks as well.
-    WithDisks,
+    /// There are others, and what waits for them waits for their disks or their distance as well.
+    Slow,
     /// There are others, which answer as soon as they have the processor.
-    InMemory,
+    Near,
 }
 
 /// Dropped where a panic leaves work with the state half done, with which the state is gone: then
@@ -115,7 +115,11 @@ impl<P: Protocol> StateAccess<P> {
             self.signal.wake();
             return None;
         }
-        self.lock.try_enter()
+        let back = self.lock.try_enter();
+        if back.is_none() && self.lock.may_be_free() {
+            self.signal.wake(); // It is kept for one that may not come.
+        }
+        back
     }
 
     /// Whether nobody may be in the state, or nobody comes into it any more but its own thread.
@@ -133,7 +137,7 @@ impl<P: Protocol> StateAccess<P> {
             let with_state = WithState(self);
             entered.visit_for(visitor);
             // An engine is here already, so jobs of others are not for this thread.
-            let left = self.lock.leave(entered, Leaving::ForNow, false);
+            let left = self.lock.leave(entered, Leaving::ForOthers, false);
             assert!(left.is_ok(), "no jobs are run");
             std::mem::forget(with_state);
             visited = true;
@@ -213,8 +217,11 @@ impl<P: Protocol> LoopAccess for StateAccess<P> {
         }
     }
 
-    fn leave(&self) {
-        self.leave_after_jobs(take_back(), Leaving::ForNow);
+    fn leave(&self, leaving: Leaving) {
+        let engine = take_back::<P>();
+        let is_long = self.lock.is_contended() && engine.has_visited_for_long();
+        let leaving = if is_long { Leaving::ForOthers } else { leaving };
+        self.leave_after_jobs(engine, leaving);
     }
 
     fn is_shut(&self) -> bool {
@@ -246,6 +253,6 @@ impl<P: Protocol> LoopAccess for StateAccess<P> {
     }
 
     fn answers_soon(&self) -> bool {
-        self.others == OtherLoops::InMemory
+        self.others == OtherLoops::Near
     }
 }

@@ -25,6 +25,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
         self.in_visit.set(true);
         let inbox = self.loops.inbox();
         let now = self.read_clock();
+        self.visit_began.set(now);
         if inbox.signal.has_mail() {
             self.take_messages(now, true);
         } else {
@@ -38,7 +39,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
     /// and the loop's thread is called for what is left.
     pub fn end_visit(&self) {
         let has_outgoing = self.inner.borrow().outside.has_outgoing;
-        if has_outgoing && self.exchanges && self.visitor.get().is_none() {
+        if has_outgoing && self.exchanges_now() {
             self.exchange();
         }
         let inner = &mut *self.inner.borrow_mut();
@@ -73,30 +74,45 @@ impl<P: Protocol> EmbeddedEngine<P> {
     /// they answer: then nobody is woken for that, and nobody waits.
     ///
     /// A thread is in two states at once meanwhile. It waits for neither, so that two that want to
-    /// each other's both go on without.
+    /// each other's both go on without. For threads that block only: a loop's own thread and
+    /// another one do what each has beside each other.
     #[cold]
     pub fn exchange(&self) {
+        // Who runs what a panic leaves is not to meet another one.
+        if std::thread::panicking() {
+            return;
+        }
+        let began = self.read_clock();
         for _ in 0..EXCHANGES_MOST {
-            if !self.visit_others() {
+            if !self.visit_others(began) {
                 break;
             }
-            self.take_messages(self.read_clock(), false);
-            if !self.inner.borrow().outside.has_outgoing {
+            let now = self.read_clock();
+            self.take_messages(now, false);
+            if !self.inner.borrow().outside.has_outgoing || now - began > SLICE {
                 break;
             }
         }
     }
 
+    /// Whether what is said to other loops may be done there by this thread.
+    #[inline]
+    pub fn exchanges_now(&self) -> bool {
+        self.exchanges && self.in_visit.get() && self.visitor.get().is_none()
+    }
+
+    /// Whether the thread that is in the state has been there for so long that others come first.
+    pub fn has_visited_for_long(&self) -> bool {
+        self.read_clock() - self.visit_began.get() > SLICE
+    }
+
     /// Visits the loops to which something was said; whether there was one to be visited.
-    fn visit_others(&self) -> bool {
+    fn visit_others(&self, began: Nanos) -> bool {
         let mut any = false;
         for (to, peer) in self.peers.iter().enumerate() {
             let has_some = !self.inner.borrow().outside.out[to].is_empty();
-            if !has_some || !peer.may_be_free() {
-                continue;
-            }
-            // Of two loops' threads that are awake each does its own.
-            if !self.in_visit.get() && !self.loops.inboxes[to].signal.is_sleeping() {
+            // What takes long at one loop is done beside that at the others, by their threads.
+            if !has_some || !peer.may_be_free() || self.read_clock() - began > SLICE {
                 continue;
             }
             let sent = hand_over(&mut self.inner.borrow_mut(), to);

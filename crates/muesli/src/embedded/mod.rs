@@ -264,10 +264,10 @@ fn start<P: Protocol>(
 ) -> Result<Db, Error> {
     let (database, loops) = (next_database(), parallel.len());
     let serving = loops - options.masters - options.validator_loops;
-    let others = match files {
+    let others = match files.is_some() || options.sites.is_some() {
         _ if loops == 1 => OtherLoops::None,
-        Some(_) => OtherLoops::WithDisks,
-        None => OtherLoops::InMemory,
+        true => OtherLoops::Slow,
+        false => OtherLoops::Near,
     };
     let made = (0..loops).map(|_| LoopInbox::new::<P>(others));
     let (accesses, inboxes): (Vec<_>, Vec<_>) = made.unzip();

@@ -297,6 +297,8 @@ pub(super) struct EmbeddedEngine<P: Protocol> {
     pub exchanges: bool,
     /// A thread is in the state that is not the loop's.
     pub in_visit: Cell<bool>,
+    /// Since when.
+    pub visit_began: Cell<Nanos>,
     /// The loop whose state the thread has as well that is in this one.
     pub visitor: Cell<Option<usize>>,
     /// A history wants the time of every begin and commit; else the turn's is near enough.
@@ -324,6 +326,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
             peers,
             exchanges,
             in_visit: Cell::new(false),
+            visit_began: Cell::new(Nanos(0)),
             visitor: Cell::new(None),
             precise,
         }
@@ -368,7 +371,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
             inner.perform();
             let has_outgoing = inner.outside.has_outgoing;
             drop(inner);
-            if has_outgoing && self.exchanges {
+            if has_outgoing && self.exchanges_now() {
                 self.exchange();
             }
             answer

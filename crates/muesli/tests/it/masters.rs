@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use muesli::procedures::builtin::{self, Amount, Get, Keyed, number};
-use muesli::{Connect, Db, Error, Options, Partitioning, Space, SpaceOptions};
+use muesli::{Connect, Db, Error, Options, Partitioning, SmallBytes, Space, SpaceOptions, Tx};
 use muesli_cluster::lifecycle::visit;
 use muesli_cluster::{Server, ServerOptions, StartError};
 use muesli_core::{NodeId, Settings};
@@ -28,6 +28,37 @@ fn read(db: &Db, space: Space, key: &'static str) -> Option<i64> {
 }
 
 const TIMES: i64 = 50;
+
+/// What a thread's commit waits for comes from a loop without keys, while others leave it jobs.
+#[test]
+fn threads_that_block_hear_of_what_masters_decide() {
+    let protocol = "sinfonia".to_owned();
+    let options = Options { masters: 1, protocol, ..Options::default() };
+    let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
+    let space = db.space("s").unwrap();
+    let add = async move |tx: &Tx, number: u64| {
+        let found = tx.get(space, "sum").await?;
+        let sum = found.as_ref().and_then(number_of).unwrap_or(0);
+        tx.put(space, "sum", SmallBytes::from((sum + number).to_be_bytes().as_slice())).await
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let blocking = db.session().blocking();
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    blocking.transact(async move |tx| add(tx, 1).await).unwrap();
+                }
+            });
+        }
+    });
+    let sum = db.blocking().transact(async move |tx| tx.get(space, "sum").await).unwrap();
+    assert_eq!(sum.as_ref().and_then(number_of), Some(800));
+    db.close();
+}
+
+fn number_of(value: &SmallBytes) -> Option<u64> {
+    Some(u64::from_be_bytes(value.as_slice().try_into().ok()?))
+}
 
 #[test]
 fn a_loop_without_keys_decides_for_the_others() {

@@ -57,12 +57,6 @@ impl Signal {
         self.has_mail()
     }
 
-    /// Whether the loop's thread sleeps.
-    #[inline]
-    pub fn is_sleeping(&self) -> bool {
-        self.sleeping.load(Ordering::Relaxed)
-    }
-
     /// Whether there is mail that the loop has not begun to take.
     #[inline]
     pub fn has_mail(&self) -> bool {
