@@ -7,6 +7,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use muesli::open_nesting::NestingTimes;
+use muesli_sim::hardware::costs::Costs;
+use muesli_sim::hardware::processor::ProcessorLoad;
+use muesli_sim::time::Span;
 use muesli_sim::world::NodeTraffic;
 use muesli_workloads::available;
 use muesli_workloads::embedded::Length;
@@ -293,10 +296,7 @@ fn point(
     let votes = outcome.traffic.kinds.get("Prepare").copied().unwrap_or(0);
     let costs = &setting.machine.costs;
     let validating = costs.validate.times(load.validated);
-    let processing = validating
-        + costs.read.times(load.reads)
-        + costs.install.times(load.installed)
-        + costs.operation.times(load.operations);
+    let processing = validating + processing_but_validation(costs, load);
     let other_ms = 1e3 * length * setting.nodes as f64 - processing.as_nanos() as f64 / 1e6;
     let broken = outcome.checks.iter().filter(|check| judged && !check.ok);
     Point {
@@ -338,6 +338,13 @@ fn point(
         predicted: figure.theory.map_or(0.0, |theory| theory(setting)),
         broken: broken.map(|check| format!("{}: {}", check.name, check.details)).collect(),
     }
+}
+
+/// What processors were occupied with data, but for validating.
+fn processing_but_validation(costs: &Costs, load: &ProcessorLoad) -> Span {
+    costs.read.times(load.reads)
+        + costs.install.times(load.installed)
+        + costs.operation.times(load.operations)
 }
 
 /// How many of the messages are those of commits.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::dispatch::state_lock::Leaving;
+use crate::dispatch::state_lock::LeaveMode;
 
 /// What a thread leaves to another one that is in a loop's state.
 pub(crate) trait HandedJob: Send + Sync {
@@ -34,7 +34,7 @@ pub(crate) trait LoopAccess: Send + Sync {
     /// Enters the state, if nobody is in it; else whoever is does the job.
     fn enter_or_hand(&self, job: Arc<dyn HandedJob>) -> Admission;
     /// Leaves the state, after the jobs of others that wait if it is their turn.
-    fn leave(&self, leaving: Leaving);
+    fn leave(&self, leaving: LeaveMode);
     /// Whether the loop has ended.
     fn is_shut(&self) -> bool;
     /// Nobody enters any more.
@@ -49,6 +49,11 @@ pub(crate) trait LoopAccess: Send + Sync {
     fn hands_over(&self);
     /// It is.
     fn goes_on(&self);
+    /// Whether nobody may be in the state, or nobody comes into it any more but its own thread.
+    fn may_be_free(&self) -> bool;
+    /// Does what was sent to the loop, where nobody is in its state, by who is in the state of
+    /// loop `from`; false: somebody is.
+    fn visit_from(&self, from: usize) -> bool;
     /// Whether what a thread waits for outside is there as soon as another one has done it.
     fn answers_soon(&self) -> bool;
 }
@@ -89,18 +94,18 @@ impl Drop for HandingCaller<'_> {
 /// A thread is in a loop's state, until this is dropped.
 pub(crate) struct EnteredState<'a> {
     access: &'a dyn LoopAccess,
-    leaving: Leaving,
+    leaving: LeaveMode,
 }
 
 impl<'a> EnteredState<'a> {
     /// Of a thread that has entered.
     pub fn new(access: &'a dyn LoopAccess) -> EnteredState<'a> {
-        EnteredState { access, leaving: Leaving::ForNow }
+        EnteredState { access, leaving: LeaveMode::ForNow }
     }
 
     /// Leaves it to others: the thread has to wait.
     pub fn leave_to_others(mut self) {
-        self.leaving = Leaving::ForOthers;
+        self.leaving = LeaveMode::ForOthers;
     }
 }
 

@@ -43,7 +43,7 @@ pub(super) struct LockState<T, J> {
     /// How often the state was left since one was called.
     pub leaves: u32,
     /// How often it was left free, by and by from one again.
-    pub turns: u32,
+    pub times_left_free: u32,
     /// Nobody enters any more.
     pub shut: bool,
     /// Nobody is to have the state any more.
@@ -74,7 +74,7 @@ impl<T, J> LockState<T, J> {
             calling: 0,
             missed: false,
             leaves: 0,
-            turns: 0,
+            times_left_free: 0,
             shut: false,
             gone: false,
             pending: Vec::new(),
@@ -89,7 +89,7 @@ impl<T, J> LockState<T, J> {
     }
 
     /// The one that was next has its turn: its thread is to have the state, or its job is run.
-    pub fn give_turn(&mut self, waiter: &Arc<QueuedThread>) {
+    pub fn favour_next(&mut self, waiter: &Arc<QueuedThread>) {
         self.favour(mark_of(waiter));
         self.streak = 0;
     }

@@ -44,7 +44,7 @@ pub(crate) const STREAK_MOST: u32 = 16;
 
 /// How somebody leaves the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leaving {
+pub(crate) enum LeaveMode {
     /// It may be back at once.
     ForNow,
     /// Others that wait come first.
@@ -134,8 +134,8 @@ impl<T, J> StateLock<T, J> {
 
     fn put_free(&self, inner: &mut LockState<T, J>, state: T) {
         inner.free = Some(state);
-        inner.turns = inner.turns.wrapping_add(1).max(1);
-        self.seen.free_since.store(inner.turns, Ordering::Relaxed);
+        inner.times_left_free = inner.times_left_free.wrapping_add(1).max(1);
+        self.seen.free_since.store(inner.times_left_free, Ordering::Relaxed);
     }
 
     /// The state, once nobody else has it; `None`: the lock was shut.
@@ -157,7 +157,7 @@ impl<T, J> StateLock<T, J> {
     /// # Errors
     /// The state is back: a job [waits](Self::next_job) that is to be run first, which `runs_jobs`
     /// allows.
-    pub fn leave(&self, state: T, leaving: Leaving, runs_jobs: bool) -> Result<(), T> {
+    pub fn leave(&self, state: T, leaving: LeaveMode, runs_jobs: bool) -> Result<(), T> {
         let mut inner = self.inner();
         inner.begun = true;
         let waits = inner.queue.front().map(|first| first.job.is_some());
@@ -168,7 +168,7 @@ impl<T, J> StateLock<T, J> {
         }
         let mut next = None;
         match waits {
-            _ if leaving == Leaving::ForNow && inner.streak < STREAK_MOST => {
+            _ if leaving == LeaveMode::ForNow && inner.streak < STREAK_MOST => {
                 let waits = waits.is_some() || !inner.asleep.is_empty();
                 inner.streak = if waits { inner.streak + 1 } else { 0 };
                 self.put_free(&mut inner, state);
@@ -176,7 +176,7 @@ impl<T, J> StateLock<T, J> {
             Some(true) if runs_jobs => return Err(state),
             _ => match inner.queue.pop_front().or_else(|| inner.take_missed()) {
                 Some(first) => {
-                    inner.give_turn(&first.waiter);
+                    inner.favour_next(&first.waiter);
                     inner.granted = Some(state);
                     next = first.waiter.end(GRANTED);
                 }
@@ -204,7 +204,7 @@ impl<T, J> StateLock<T, J> {
         let mut inner = self.inner();
         inner.queue.front()?.job.as_ref()?;
         let QueuePlace { waiter, job } = inner.queue.pop_front()?;
-        inner.give_turn(&waiter);
+        inner.favour_next(&waiter);
         inner.reserved = true;
         self.note(&inner);
         job.map(|job| QueuedJob::new(job, waiter))

@@ -10,16 +10,16 @@ type CountLock = StateLock<u64, CountJob>;
 /// A lock whose state is free.
 fn lock() -> CountLock {
     let lock = CountLock::new();
-    lock.leave(0, Leaving::ForNow, true).expect("nobody waits");
+    lock.leave(0, LeaveMode::ForNow, true).expect("nobody waits");
     lock
 }
 
 /// Leaves as the loops' callers do.
 fn leave(lock: &CountLock, state: u64) {
-    leave_to(lock, state, Leaving::ForNow);
+    leave_to(lock, state, LeaveMode::ForNow);
 }
 
-fn leave_to(lock: &CountLock, mut state: u64, leaving: Leaving) {
+fn leave_to(lock: &CountLock, mut state: u64, leaving: LeaveMode) {
     let (mut threads, mut jobs) = (WokenThreads::default(), 0);
     while let Err(back) = lock.leave(state, leaving, jobs < JOBS_MOST) {
         state = back;
@@ -132,7 +132,7 @@ fn who_waits_is_served_though_others_come_again_and_again() {
 fn who_sleeps_comes_in_beside_one_with_long_turns() {
     let (lock, over) = (lock(), AtomicBool::new(false));
     let (begun, limit) = (Instant::now(), Duration::from_secs(20));
-    for leaving in [Leaving::ForNow, Leaving::ForOthers] {
+    for leaving in [LeaveMode::ForNow, LeaveMode::ForOthers] {
         over.store(false, Ordering::Relaxed);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -190,7 +190,7 @@ fn one_that_sleeps_is_called_though_the_queue_is_never_empty() {
         while !called && leaves < 2 * LEAVES_BETWEEN_CALLS {
             let before = lock.inner().leaves;
             lock.inner().queue.push_front(awake());
-            lock.leave(state, Leaving::ForOthers, true).expect("there is no job");
+            lock.leave(state, LeaveMode::ForOthers, true).expect("there is no job");
             state = lock.inner().granted.take().expect("it is granted to the first");
             called = lock.inner().leaves < before;
             leaves += 1;
@@ -198,7 +198,7 @@ fn one_that_sleeps_is_called_though_the_queue_is_never_empty() {
         if !called {
             lock.shut();
         }
-        lock.leave(state, Leaving::ForOthers, true).expect("there is no job");
+        lock.leave(state, LeaveMode::ForOthers, true).expect("there is no job");
         assert_eq!(sleeps.join().unwrap(), Some(0), "after {leaves} others");
     });
     assert!(leaves <= LEAVES_BETWEEN_CALLS, "{leaves}");
@@ -212,12 +212,12 @@ fn who_comes_back_has_the_state_again_for_a_while() {
     let waiter = Arc::clone(&waits.waiter);
     lock.inner().queue.push_back(waits);
     for _ in 0..STREAK_MOST {
-        lock.leave(state, Leaving::ForNow, true).expect("there is no job");
+        lock.leave(state, LeaveMode::ForNow, true).expect("there is no job");
         let other = thread::scope(|scope| scope.spawn(|| lock.try_enter()).join().unwrap());
         assert_eq!(other, None, "somebody waits for longer");
         state = lock.try_enter().expect("it was the last to have it");
     }
-    lock.leave(state, Leaving::ForNow, true).expect("there is no job");
+    lock.leave(state, LeaveMode::ForNow, true).expect("there is no job");
     assert_eq!((lock.try_enter(), waiter.status()), (None, GRANTED));
     assert_eq!(lock.inner().granted, Some(0));
 }
@@ -227,7 +227,7 @@ fn who_leaves_for_others_is_not_the_next() {
     let lock = lock();
     let state = lock.try_enter().expect("it is free");
     lock.inner().queue.push_back(awake());
-    lock.leave(state, Leaving::ForOthers, true).expect("there is no job");
+    lock.leave(state, LeaveMode::ForOthers, true).expect("there is no job");
     assert_eq!((lock.try_enter(), lock.inner().granted), (None, Some(0)));
 }
 
@@ -259,7 +259,7 @@ fn one_whose_job_was_run_comes_before_who_ran_it() {
         });
         until_waiting(&lock, 0, 1);
         let thread = to_queue(&lock);
-        leave_to(&lock, state, Leaving::ForOthers);
+        leave_to(&lock, state, LeaveMode::ForOthers);
         thread.unpark();
         assert_eq!(lock.try_enter(), None, "it is kept for the one that was served");
         lock.inner().queue.push_back(awake());
@@ -318,14 +318,18 @@ fn a_job_that_panics_leaves_the_others_and_the_state() {
 fn who_leaves_runs_some_jobs_and_then_the_next_one_has_the_state() {
     let lock = lock();
     let state = lock.try_enter().expect("it is free");
-    assert_eq!(lock.leave(state, Leaving::ForOthers, true), Ok(()));
+    assert_eq!(lock.leave(state, LeaveMode::ForOthers, true), Ok(()));
     let state = lock.try_enter().expect("it is free again");
     thread::scope(|scope| {
         let granted = scope.spawn(|| lock.enter_or_hand(Arc::new(|state| *state += 1)));
         until_waiting(&lock, 0, 1);
         let thread = to_queue(&lock);
-        assert_eq!(lock.leave(state, Leaving::ForOthers, true), Err(0), "a job is to be run first");
-        assert_eq!(lock.leave(state, Leaving::ForOthers, false), Ok(()), "it is its owner's now");
+        assert_eq!(
+            lock.leave(state, LeaveMode::ForOthers, true),
+            Err(0),
+            "a job is to be run first"
+        );
+        assert_eq!(lock.leave(state, LeaveMode::ForOthers, false), Ok(()), "it is its owner's now");
         thread.unpark();
         assert_eq!(granted.join().unwrap(), HandOver::Entered(0));
     });
@@ -363,6 +367,6 @@ fn what_is_left_after_the_end_is_dropped() {
     let lock = StateLock::<Arc<()>, CountJob>::new();
     let state = Arc::new(());
     lock.end();
-    lock.leave(Arc::clone(&state), Leaving::ForNow, true).expect("nobody waits");
+    lock.leave(Arc::clone(&state), LeaveMode::ForNow, true).expect("nobody waits");
     assert_eq!((Arc::strong_count(&state), lock.take_out()), (1, None));
 }

@@ -10,10 +10,7 @@ use super::links::signal::Signal;
 use super::state::EmbeddedEngine;
 use crate::dispatch::access::{Admission, HandedJob, LoopAccess};
 use crate::dispatch::queued_thread::WokenThreads;
-use crate::dispatch::state_lock::{HandOver, JOBS_MOST, Leaving, StateLock};
-
-/// The states of all loops of a database, by their numbers.
-pub(super) type Peers<P> = Arc<[Arc<StateAccess<P>>]>;
+use crate::dispatch::state_lock::{HandOver, JOBS_MOST, LeaveMode, StateLock};
 
 /// Who leaves takes so often what other loops have sent meanwhile; then it calls the loop's thread.
 const MAILS_MOST: u32 = 8;
@@ -34,6 +31,17 @@ pub(super) enum OtherLoops {
     Slow,
     /// There are others, which answer as soon as they have the processor.
     Near,
+}
+
+impl OtherLoops {
+    /// Of one of so many loops.
+    pub fn of(loops: usize, are_slow: bool) -> OtherLoops {
+        match loops {
+            1 => OtherLoops::None,
+            _ if are_slow => OtherLoops::Slow,
+            _ => OtherLoops::Near,
+        }
+    }
 }
 
 /// Dropped where a panic leaves work with the state half done, with which the state is gone: then
@@ -72,11 +80,11 @@ impl<P: Protocol> StateAccess<P> {
 
     /// Leaves the state to others, if some wait; what they have handed over is done before.
     pub fn leave_to_others(&self, engine: Box<EmbeddedEngine<P>>) {
-        self.leave_after_jobs(engine, Leaving::ForOthers);
+        self.leave_after_jobs(engine, LeaveMode::ForOthers);
     }
 
     /// Leaves the state; what others have handed over is done before, if it is their turn.
-    fn leave_after_jobs(&self, mut engine: Box<EmbeddedEngine<P>>, leaving: Leaving) {
+    fn leave_after_jobs(&self, mut engine: Box<EmbeddedEngine<P>>, leaving: LeaveMode) {
         let with_state = WithState(self);
         let (mut threads, mut jobs, mut mails) = (WokenThreads::default(), 0, 0);
         loop {
@@ -120,30 +128,6 @@ impl<P: Protocol> StateAccess<P> {
             self.signal.wake(); // It is kept for one that may not come.
         }
         back
-    }
-
-    /// Whether nobody may be in the state, or nobody comes into it any more but its own thread.
-    #[inline]
-    pub fn may_be_free(&self) -> bool {
-        self.lock.may_be_free()
-    }
-
-    /// Does what was sent to this loop, where nobody is in its state, by who is in another loop's;
-    /// false: somebody is.
-    pub fn visit_for(&self, visitor: usize) -> bool {
-        let (mut visited, mut mails) = (false, 0);
-        let mut engine = self.lock.try_enter();
-        while let Some(entered) = engine {
-            let with_state = WithState(self);
-            entered.visit_for(visitor);
-            // An engine is here already, so jobs of others are not for this thread.
-            let left = self.lock.leave(entered, Leaving::ForOthers, false);
-            assert!(left.is_ok(), "no jobs are run");
-            std::mem::forget(with_state);
-            visited = true;
-            engine = self.enter_for_mail(&mut mails);
-        }
-        visited
     }
 
     /// This thread begins to work with the state.
@@ -217,10 +201,10 @@ impl<P: Protocol> LoopAccess for StateAccess<P> {
         }
     }
 
-    fn leave(&self, leaving: Leaving) {
+    fn leave(&self, leaving: LeaveMode) {
         let engine = take_back::<P>();
         let is_long = self.lock.is_contended() && engine.has_visited_for_long();
-        let leaving = if is_long { Leaving::ForOthers } else { leaving };
+        let leaving = if is_long { LeaveMode::ForOthers } else { leaving };
         self.leave_after_jobs(engine, leaving);
     }
 
@@ -254,5 +238,25 @@ impl<P: Protocol> LoopAccess for StateAccess<P> {
 
     fn answers_soon(&self) -> bool {
         self.others == OtherLoops::Near
+    }
+
+    fn may_be_free(&self) -> bool {
+        self.lock.may_be_free()
+    }
+
+    fn visit_from(&self, from: usize) -> bool {
+        let (mut visited, mut mails) = (false, 0);
+        let mut engine = self.lock.try_enter();
+        while let Some(entered) = engine {
+            let with_state = WithState(self);
+            entered.visit_from(from);
+            // An engine is here already, so jobs of others are not for this thread.
+            let left = self.lock.leave(entered, LeaveMode::ForOthers, false);
+            assert!(left.is_ok(), "no jobs are run");
+            std::mem::forget(with_state);
+            visited = true;
+            engine = self.enter_for_mail(&mut mails);
+        }
+        visited
     }
 }

@@ -98,7 +98,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
     /// Whether what is said to other loops may be done there by this thread.
     #[inline]
     pub fn exchanges_now(&self) -> bool {
-        self.exchanges && self.in_visit.get() && self.visitor.get().is_none()
+        self.exchanges && self.in_visit.get() && self.entered_from.get().is_none()
     }
 
     /// Whether the thread that is in the state has been there for so long that others come first.
@@ -109,14 +109,14 @@ impl<P: Protocol> EmbeddedEngine<P> {
     /// Visits the loops to which something was said; whether there was one to be visited.
     fn visit_others(&self, began: Nanos) -> bool {
         let mut any = false;
-        for (to, peer) in self.peers.iter().enumerate() {
+        for (to, inbox) in self.loops.inboxes.iter().enumerate() {
             let has_some = !self.inner.borrow().outside.out[to].is_empty();
             // What takes long at one loop is done beside that at the others, by their threads.
-            if !has_some || !peer.may_be_free() || self.read_clock() - began > SLICE {
+            if !has_some || !inbox.access.may_be_free() || self.read_clock() - began > SLICE {
                 continue;
             }
             let sent = hand_over(&mut self.inner.borrow_mut(), to);
-            if sent && peer.visit_for(self.loops.at) {
+            if sent && inbox.access.visit_from(self.loops.at) {
                 any = true;
             } else {
                 self.notify(to);
@@ -128,13 +128,13 @@ impl<P: Protocol> EmbeddedEngine<P> {
         any
     }
 
-    /// What was sent to this loop is done, by a thread that is in the visitor's state as well.
-    pub fn visit_for(&self, visitor: usize) {
-        self.visitor.set(Some(visitor));
+    /// What was sent to this loop is done, by a thread that is in the state of loop `from` as well.
+    pub fn visit_from(&self, from: usize) {
+        self.entered_from.set(Some(from));
         self.begins.set(0);
         self.take_messages(self.read_clock(), true);
         self.end_visit();
-        self.visitor.set(None);
+        self.entered_from.set(None);
     }
 
     /// Another loop has something to take: it is woken, unless somebody is in its state, who looks
@@ -143,7 +143,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
         let signal = &self.loops.inboxes[to].signal;
         signal.mark_mail();
         fence(Ordering::SeqCst);
-        if self.visitor.get() != Some(to) && self.peers[to].may_be_free() {
+        if self.entered_from.get() != Some(to) && self.loops.inboxes[to].access.may_be_free() {
             signal.wake_after_fence();
         }
     }

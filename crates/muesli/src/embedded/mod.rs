@@ -42,7 +42,7 @@ use crate::dispatch::access::LoopAccess;
 use crate::error::Error;
 use crate::options::Options;
 use crate::time::nanos;
-use access::{OtherLoops, Peers, StateAccess};
+use access::{OtherLoops, StateAccess};
 use closing::Closing;
 use links::neighbours::{LoopClock, LoopNeighbours};
 use links::ring;
@@ -264,14 +264,10 @@ fn start<P: Protocol>(
 ) -> Result<Db, Error> {
     let (database, loops) = (next_database(), parallel.len());
     let serving = loops - options.masters - options.validator_loops;
-    let others = match files.is_some() || options.sites.is_some() {
-        _ if loops == 1 => OtherLoops::None,
-        true => OtherLoops::Slow,
-        false => OtherLoops::Near,
-    };
+    let others = OtherLoops::of(loops, files.is_some() || options.sites.is_some());
     let made = (0..loops).map(|_| LoopInbox::new::<P>(others));
     let (accesses, inboxes): (Vec<_>, Vec<_>) = made.unzip();
-    let (peers, inboxes): (Peers<P>, Arc<[LoopInbox]>) = (accesses.into(), inboxes.into());
+    let inboxes: Arc<[LoopInbox]> = inboxes.into();
     let closing = Arc::new(Closing::of(loops, options.applies_at_close));
     let settings = settings(options, files.is_some());
     let (storage, of_loops) = files.unzip();
@@ -281,15 +277,14 @@ fn start<P: Protocol>(
     let clock = LoopClock { clock, origin, began };
     let (opened, results) = mpsc::channel();
     let mut threads = Vec::new();
-    let parts = ring::all_pairs(loops).into_iter().zip(parallel).zip(peers.iter());
+    let parts = ring::all_pairs(loops).into_iter().zip(parallel).zip(accesses);
     for (at, ((links, parallel), access)) in parts.enumerate() {
         let storage = of_loops.next();
         let lost_disk = storage.as_ref().and_then(LoopStorage::lost_disk);
         let plan = LoopPlan {
             database,
             loops: LoopNeighbours { at, inboxes: inboxes.clone(), closing: closing.clone() },
-            access: Arc::clone(access),
-            peers: Arc::clone(&peers),
+            access,
             catalog: catalog.clone(),
             settings: Arc::new(Settings { parallel, lost_disk, ..settings.clone() }),
             switches: switches.clone(),

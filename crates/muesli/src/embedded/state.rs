@@ -18,7 +18,6 @@ use muesli_core::{
 };
 
 use super::LoopInbox;
-use super::access::Peers;
 use super::links::delayed_messages::DelayedMessages;
 use super::links::neighbours::{LoopClock, LoopNeighbours};
 use super::links::ring::RingLinks;
@@ -291,8 +290,6 @@ pub(super) struct EmbeddedEngine<P: Protocol> {
     signal: Arc<Signal>,
     clock: LoopClock,
     pub loops: LoopNeighbours,
-    /// The states of all loops, this one's included.
-    pub peers: Peers<P>,
     /// Whether what is said to another loop may be done there at once.
     pub exchanges: bool,
     /// A thread is in the state that is not the loop's.
@@ -300,7 +297,7 @@ pub(super) struct EmbeddedEngine<P: Protocol> {
     /// Since when.
     pub visit_began: Cell<Nanos>,
     /// The loop whose state the thread has as well that is in this one.
-    pub visitor: Cell<Option<usize>>,
+    pub entered_from: Cell<Option<usize>>,
     /// A history wants the time of every begin and commit; else the turn's is near enough.
     precise: bool,
 }
@@ -310,7 +307,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
         database: u64,
         inner: LoopState<P>,
         clock: LoopClock,
-        (loops, peers, exchanges): (LoopNeighbours, Peers<P>, bool),
+        (loops, exchanges): (LoopNeighbours, bool),
         precise: bool,
     ) -> EmbeddedEngine<P> {
         EmbeddedEngine {
@@ -323,11 +320,10 @@ impl<P: Protocol> EmbeddedEngine<P> {
             signal: loops.inbox().signal.clone(),
             clock,
             loops,
-            peers,
             exchanges,
             in_visit: Cell::new(false),
             visit_began: Cell::new(Nanos(0)),
-            visitor: Cell::new(None),
+            entered_from: Cell::new(None),
             precise,
         }
     }

@@ -11,7 +11,7 @@ use muesli_core::{
     Catalog, Effects, Environment, Machine, Nanos, Node, NodeId, Protocol, Recorder, Settings,
 };
 
-use super::access::{Peers, StateAccess, take_back};
+use super::access::{StateAccess, take_back};
 use super::closing::{ClosingState, Undone};
 use super::executor::{Executor, drop_task};
 use super::links::neighbours::{LoopClock, LoopNeighbours};
@@ -35,9 +35,8 @@ const PATIENCE: u64 = 10;
 pub(super) struct LoopPlan<P: Protocol> {
     pub database: u64,
     pub loops: LoopNeighbours,
-    /// Where its state is to be, and those of the others are.
+    /// Where its state is to be.
     pub access: Arc<StateAccess<P>>,
-    pub peers: Peers<P>,
     pub catalog: Arc<Catalog>,
     pub settings: Arc<Settings>,
     pub switches: P::Switches,
@@ -100,9 +99,8 @@ impl<P: Protocol> Loop<P> {
         }
         let inner = LoopState::new(machine, log, plan.links, &plan.delays);
         let is_near = plan.delays.iter().all(|delay| *delay == Nanos(0));
-        let LoopPlan { database, clock, loops, access, peers, .. } = plan;
-        let exchanges = is_near && peers.len() > 1;
-        let around = (loops.clone(), peers, exchanges);
+        let LoopPlan { database, clock, loops, access, .. } = plan;
+        let around = (loops.clone(), is_near && loops.inboxes.len() > 1);
         let engine = EmbeddedEngine::new(database, inner, clock.clone(), around, history);
         let (close_within, spin) = (plan.close_within.as_nanos(), plan.spin.as_nanos());
         let this = Loop {

@@ -124,7 +124,7 @@ mod tests {
         let (head, text) = (head("redb"), row.text());
         assert_eq!(
             text,
-            "     16      617,484 (400 to 1,234,568)          6,672 (999 to 12,345)           \
+            "     16      617,484 (400 to 1,234,568)              6,672 (999 to 12,345)           \
              617.92 (0.03 to 1235.80)"
         );
         assert_eq!(head.find("redb").map(|at| at + 4), text.find(" (999"));

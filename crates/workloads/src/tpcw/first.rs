@@ -2,8 +2,8 @@
 
 use super::plans::loads::{LoadedCustomer, LoadedItem, LoadedOrder};
 use super::tables::{
-    Author, CardCharge, Country, ItemDetails, ItemFacts, ItemOrder, ItemOrderLine, ItemStock,
-    OrderSums, PostalAddress, Shopper,
+    Author, BY_AUTHOR, BY_SUBJECT, BY_TITLE, CardCharge, Country, ItemDetails, ItemFacts,
+    ItemOrder, ItemOrderLine, ItemStock, OrderSums, PostalAddress, Shopper,
 };
 use crate::chance::Chance;
 use crate::distribution::fnv_hash;
@@ -15,11 +15,6 @@ pub(super) const SUBJECTS: u8 = 24;
 /// Streams of chance, apart from those of clients.
 const OF_ITEMS: u64 = 3 << 40;
 const OF_CUSTOMERS: u64 = 4 << 40;
-
-/// The kinds of searches.
-pub(super) const BY_AUTHOR: u8 = 0;
-pub(super) const BY_TITLE: u8 = 1;
-pub(super) const BY_SUBJECT: u8 = 2;
 
 const SYLLABLES: [&str; 10] = ["BA", "OG", "AL", "RI", "RE", "SE", "AT", "UL", "IN", "NG"];
 

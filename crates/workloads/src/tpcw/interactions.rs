@@ -3,7 +3,7 @@
 use muesli::plans::PlannedProcedure;
 use muesli::{Db, Error};
 
-use super::first::{BY_AUTHOR, BY_SUBJECT, BY_TITLE, FirstData, SUBJECTS, syllables};
+use super::first::{FirstData, SUBJECTS, syllables};
 use super::ledger::{TpcwUpdate, UpdateAnswer, digest};
 use super::plans::admin::{ConfirmAdmin, CountBestSellers, CountedBest, NewDetails, ReadStock};
 use super::plans::browsing::{
@@ -16,6 +16,7 @@ use super::plans::customers::{
     DisplayOrder, LogIn, NewShopper, OrderAskedFor, ReadCustomer, RegisterCustomer,
     ReturningShopper,
 };
+use super::tables::{BY_AUTHOR, BY_SUBJECT, BY_TITLE};
 use super::{FilledCart, Tpcw};
 use crate::tally::Ended;
 use crate::workload::{Seat, call_plan, ended};

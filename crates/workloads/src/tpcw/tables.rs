@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 const CUSTOMER: &str = "customer";
 const ITEM: &str = "item";
 
+/// The kinds of searches.
+pub(super) const BY_AUTHOR: u8 = 0;
+pub(super) const BY_TITLE: u8 = 1;
+pub(super) const BY_SUBJECT: u8 = 2;
+
 pub(super) const COUNTRIES: PlanTable<(u8,), Country> = PlanTable::everywhere("tpcw-country");
 pub(super) const AUTHORS: PlanTable<(u32,), Author> = PlanTable::everywhere("tpcw-author");
 /// What never changes of an item.

@@ -78,7 +78,7 @@ impl PlannedProcedure for NewProducts {
     fn plan(plan: &mut PlanBuilder<SubjectAsked>) -> PlanValue<Vec<ShownItem>> {
         let item = arg!(plan, promoted);
         promoted(plan, item);
-        let kind = plan.constant(crate::tpcw::first::BY_SUBJECT);
+        let kind = plan.constant(crate::tpcw::tables::BY_SUBJECT);
         let text = plan.arg("subject.text", |asked: &SubjectAsked| asked.subject.to_string());
         let shown = searched(plan, (kind, text), RowRange::ALL);
         plan.field(shown, "newest", |shown| {
