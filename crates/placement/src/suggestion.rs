@@ -320,7 +320,7 @@ mod tests {
         // that 4 of 100 distributed ones, and friends in one partition none.
         let transaction = |number: u64| {
             let (one, friend) = (number * 7 % 200, number * 7 % 200 + 1_000);
-            let read = access(1, friend, number % 25 == 0);
+            let read = access(1, friend, number.is_multiple_of(25));
             TracedTransaction { procedure: 0, accesses: vec![access(0, one, true), read] }
         };
         let trace = AccessTrace {

@@ -384,9 +384,7 @@ impl<T, J> StateLock<T, J> {
         inner: &mut LockState<T, J>,
         waiter: &Arc<QueuedThread>,
     ) -> Option<T> {
-        if inner.free.is_none() {
-            return None;
-        }
+        inner.free.as_ref()?;
         inner.remove(waiter)?;
         let state = self.take_free(inner, mark_of(waiter));
         self.note(inner);

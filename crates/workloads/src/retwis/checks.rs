@@ -233,7 +233,8 @@ mod tests {
         rows.timelines.extend(shown);
         rows.tweets.insert((1, 9), tweet);
         assert_eq!(are_right(&rows, &known), [true; 5]);
-        let breaks: [(fn(&mut AllRows, u64), usize); 9] = [
+        type BreakRows = fn(&mut AllRows, u64);
+        let breaks: [(BreakRows, usize); 9] = [
             (|rows, _| _ = rows.users.insert(2, "somebody".to_owned()), 0),
             (|rows, _| _ = rows.changes.remove(&3), 0),
             (|rows, follower| _ = rows.following.remove(&(follower, 1)), 1),
