@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use corosensei::Yielder;
 use mlua::{
-    ChunkMode, Function, HookTriggers, Lua, LuaOptions, Scope, StdLib, String as LuaString, Table,
-    Value, VmState,
+    ChunkMode, FromLuaMulti, Function, HookTriggers, IntoLuaMulti, Lua, LuaOptions, Scope, StdLib,
+    String as LuaString, Table, Value, VmState,
 };
 
 use crate::budget::Budget;
@@ -23,6 +23,9 @@ use crate::{modules, patterns};
 
 /// The budget is looked at after so many instructions.
 const HOOK_EVERY: u32 = 500;
+/// So many values of Lua can be held by functions in Rust at a time. Place for them is made before
+/// memory has a bound: where that were met as they need more, Lua would end the process.
+const HANDLES: usize = 7000;
 /// So many scripts stay compiled.
 const COMPILED_MAX: usize = 256;
 /// With more memory than this after a run, or than this share of what it may have, what is not
@@ -63,6 +66,8 @@ fn serve_in_state(
     let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
     let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
     let natives = Rc::new(Natives { budget: budget.clone(), random: Cell::new(0) });
+    let held = (0..HANDLES).map(|_| lua.create_string("held")).collect::<mlua::Result<Vec<_>>>()?;
+    drop(held);
     lua.scope(|scope| {
         let running = LuaState::new(&lua, scope, yielder, &natives)?;
         loop {
@@ -154,7 +159,6 @@ impl<'a> LuaState<'a> {
         budget.begin(job.limits);
         self.natives.random.set(job.seed & ((1 << 48) - 1));
         self.resp3.set(false);
-        let _ = self.lua.set_memory_limit(job.limits.memory_bytes);
         let run = std::panic::AssertUnwindSafe(|| self.run_task(&job.task));
         let end = match std::panic::catch_unwind(run) {
             Ok(Ok(end)) => end,
@@ -197,7 +201,7 @@ impl<'a> LuaState<'a> {
                     },
                 };
                 let (keys, args) = (strings(self.lua, keys)?, strings(self.lua, args)?);
-                let ran: (bool, Value) = self.run_script.call((function, keys, args))?;
+                let ran: (bool, Value) = self.call(&self.run_script, (function, keys, args))?;
                 Ok(self.ended(ran, sha))
             }
             ScriptTask::Load { code } => match self.load(code)? {
@@ -210,10 +214,22 @@ impl<'a> LuaState<'a> {
                     Err(why) => return Ok(ScriptEnd::Failed(why)),
                 };
                 let (keys, args) = (strings(self.lua, keys)?, strings(self.lua, args)?);
-                let ran: (bool, Value) = self.run_function.call((found, keys, args))?;
+                let ran: (bool, Value) = self.call(&self.run_function, (found, keys, args))?;
                 Ok(self.ended(ran, function))
             }
         }
+    }
+
+    /// Calls a function of the sandbox, with a bound of memory.
+    fn call<T: FromLuaMulti>(
+        &self,
+        function: &Function,
+        arguments: impl IntoLuaMulti,
+    ) -> mlua::Result<T> {
+        self.lua.set_memory_limit(self.natives.memory_bytes())?;
+        let called = function.call(arguments);
+        self.lua.set_memory_limit(0)?;
+        called
     }
 
     fn keep_compiled(&self, sha: &str, function: Function) -> Function {
@@ -237,7 +253,10 @@ impl<'a> LuaState<'a> {
         doing: &str,
     ) -> mlua::Result<Result<Function, Vec<u8>>> {
         let chunk = self.lua.load(code).set_name(name).set_mode(ChunkMode::Text);
-        match chunk.set_environment(globals.clone()).into_function() {
+        self.lua.set_memory_limit(self.natives.memory_bytes())?;
+        let function = chunk.set_environment(globals.clone()).into_function();
+        self.lua.set_memory_limit(0)?;
+        match function {
             Ok(function) => Ok(Ok(function)),
             Err(mlua::Error::SyntaxError { message, .. }) => {
                 Ok(Err(format!("ERR Error {doing}: {message}").into_bytes()))
@@ -255,7 +274,7 @@ impl<'a> LuaState<'a> {
                 Err(why) => return Ok(Err(why)),
             };
         self.registering.begin();
-        let ran = self.load_library.call::<(bool, Value)>(function);
+        let ran = self.call::<(bool, Value)>(&self.load_library, function);
         let registered = self.registering.end();
         let (fine, value) = ran?;
         if !fine {

@@ -20,7 +20,8 @@ fn limited(limits: ScriptLimits, code: &str) -> String {
 
 #[test]
 fn a_script_stops_at_its_instructions_whatever_it_catches() {
-    let limits = ScriptLimits { instructions: 1_000_000, ..ScriptLimits::default() };
+    let time = Duration::from_secs(3600);
+    let limits = ScriptLimits { instructions: 1_000_000, time, ..ScriptLimits::default() };
     for code in [
         "while true do end",
         "while true do pcall(function() while true do end end) end",
@@ -43,7 +44,7 @@ fn a_script_stops_at_its_instructions_whatever_it_catches() {
 
 #[test]
 fn a_script_stops_at_its_time_and_lets_others_go_on_before() {
-    let limits = ScriptLimits { time: Duration::from_millis(50), ..ScriptLimits::default() };
+    let limits = ScriptLimits { time: Duration::from_millis(500), ..ScriptLimits::default() };
     let mut harness = Harness::new();
     harness.limits = limits;
     for code in ["while true do end", "while true do redis.call('ping') end"] {
@@ -51,7 +52,7 @@ fn a_script_stops_at_its_time_and_lets_others_go_on_before() {
         harness.pauses = 0;
         let ScriptEnd::Stopped(why) = harness.run(code) else { panic!() };
         assert!(why.contains("script-time-limit"), "{why}");
-        assert!(harness.pauses > 2, "{}", harness.pauses);
+        assert!(harness.pauses > 0, "{}", harness.pauses);
     }
 }
 
@@ -156,4 +157,38 @@ fn an_interpreter_is_dropped_wherever_its_script_is() {
         let job = ScriptJob { task, limits: ScriptLimits::default(), seed: 1 };
         assert!(matches!(interpreter.start(job), ScriptStep::Call { .. }), "{code}");
     }
+}
+
+#[test]
+fn memory_may_end_anywhere() {
+    let codes = [
+        "return redis.call('list', 'a', string.rep('b', 3000), {1})",
+        "local t = {} for i = 1, 300 do t[i] = redis.call('echo', 'item' .. i) end return t",
+        "return cjson.decode(cjson.encode({a = {1, 2, {b = 'c'}}, d = string.rep('e', 500)}))",
+        "return cmsgpack.unpack(cmsgpack.pack({a = {1, 2, {b = 'c'}}, d = string.rep('e', 500)}))",
+        "return {struct.unpack('sss', struct.pack('sss', 'a', 'b', string.rep('c', 500)))}",
+        "return {string.gsub(string.rep('ab', 200), '(a)(b)', function(a, b) return b .. a end)}",
+        "return {string.gsub(string.rep('ab', 200), 'a', 'xyz'), string.match('k=1', '(%w+)')}",
+        "redis.setresp(3) return {redis.call('map'), redis.call('set'), redis.call('double')}",
+        "return {pcall(function() return redis.call('fail') end)}",
+        "local co = coroutine.wrap(function() coroutine.yield(redis.call('ping')) end) return co()",
+        "return redis.pcall('none', {}) or redis.sha1hex('a')",
+        "error({err = 'MINE ' .. string.rep('x', 500)})",
+        "local function f(n) if n == 0 then return 0 end return 1 + f(n - 1) end return f(2000)",
+        "return loadstring('return ' .. string.rep('1 + ', 500) .. '1')()",
+    ];
+    let mut ends = [0, 0];
+    for code in codes {
+        for memory_bytes in (200 << 10..400 << 10).step_by(7_000) {
+            let mut harness = Harness::new();
+            harness.limits = ScriptLimits { memory_bytes, ..ScriptLimits::default() };
+            let end = harness.run(code);
+            ends[usize::from(matches!(end, ScriptEnd::Answered(_)))] += 1;
+            harness.limits = ScriptLimits::default();
+            if harness.interpreter.is_reusable() {
+                harness.play("return redis.call('echo', 'fine') -> fine");
+            }
+        }
+    }
+    assert!(ends.iter().all(|it| *it > 20), "{ends:?}");
 }
