@@ -203,8 +203,9 @@ impl<P: Protocol> LoopAccess for StateAccess<P> {
 
     fn leave(&self, leaving: LeaveMode) {
         let engine = take_back::<P>();
-        let is_long = self.lock.is_contended() && engine.has_visited_for_long();
-        let leaving = if is_long { LeaveMode::ForOthers } else { leaving };
+        let comes_last = engine.looks_at_time() && self.lock.is_contended();
+        let comes_last = comes_last && engine.has_visited_for_long();
+        let leaving = if comes_last { LeaveMode::ForOthers } else { leaving };
         self.leave_after_jobs(engine, leaving);
     }
 

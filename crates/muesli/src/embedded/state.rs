@@ -296,6 +296,8 @@ pub(super) struct EmbeddedEngine<P: Protocol> {
     pub in_visit: Cell<bool>,
     /// Since when.
     pub visit_began: Cell<Nanos>,
+    /// How many threads were in the state that are not the loop's.
+    pub visits: Cell<u32>,
     /// The loop whose state the thread has as well that is in this one.
     pub entered_from: Cell<Option<usize>>,
     /// A history wants the time of every begin and commit; else the turn's is near enough.
@@ -323,6 +325,7 @@ impl<P: Protocol> EmbeddedEngine<P> {
             exchanges,
             in_visit: Cell::new(false),
             visit_began: Cell::new(Nanos(0)),
+            visits: Cell::new(0),
             entered_from: Cell::new(None),
             precise,
         }
