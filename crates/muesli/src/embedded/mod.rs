@@ -12,7 +12,9 @@
 //!
 //! All that a loop has but its tasks is its [`state`], behind a lock (`dispatch::state_lock`). The
 //! loop's thread is in it during its ticks, and blocking threads are in it while it is not: they
-//! run their bodies themselves. Whoever is in it runs what the others wait for.
+//! run their bodies themselves. Whoever is in it runs what the others wait for. A blocking thread
+//! also does at other loops what it has said to them, where nobody is in their state
+//! ([`exchange`]).
 
 mod access;
 mod closing;

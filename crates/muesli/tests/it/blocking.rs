@@ -2,6 +2,7 @@
 //! have them run by whoever is in it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -87,6 +88,34 @@ fn money_is_conserved_by_any_number_of_threads() {
         }
         db.close();
     }
+}
+
+/// How often a thread of this process has gone to sleep.
+#[cfg(target_os = "linux")]
+fn sleeps(thread: &Path) -> u64 {
+    let status = std::fs::read_to_string(Path::new("/proc").join(thread).join("status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+/// A blocking thread does at the other loop what its transactions say to that: the threads of both
+/// loops sleep meanwhile, but for their alarms.
+#[cfg(target_os = "linux")]
+#[test]
+fn transactions_at_two_loops_wake_no_other_thread() {
+    const TRANSFERS: u64 = 2_000;
+    let (db, accounts) = open(2);
+    let of_loop = |home| {
+        let thread = async move || std::fs::read_link("/proc/thread-self").unwrap();
+        block_on(db.run_on(home, thread)).unwrap()
+    };
+    let threads = [of_loop(0), of_loop(1)];
+    let before = db.messages();
+    let slept: u64 = threads.iter().map(|thread| sleeps(thread)).sum();
+    run_threads(&db, accounts, 1, TRANSFERS);
+    let slept = threads.iter().map(|thread| sleeps(thread)).sum::<u64>() - slept;
+    assert!(db.messages() - before > TRANSFERS, "they cross");
+    assert!(slept < TRANSFERS / 2, "{slept} wake-ups");
 }
 
 #[test]
@@ -384,20 +413,25 @@ fn calls_of_one_repository_are_run_on_the_loop_that_has_it() {
     assert_eq!(db.messages(), 0);
 }
 
+#[cfg(feature = "cluster")]
+const POLICIES: [SyncPolicy; 3] =
+    [SyncPolicy::Always, SyncPolicy::Every(Duration::from_millis(5)), SyncPolicy::Never];
+
+#[cfg(feature = "cluster")]
+fn open_synced(loops: usize, folder: &Path, policy: SyncPolicy) -> Db {
+    let mut options = options(loops).durable(folder);
+    options.durable.as_mut().unwrap().sync = policy;
+    Db::open(options).unwrap()
+}
+
 /// Threads write numbers to a key each until the database is closed under them: what it holds
 /// afterwards is the last number that was acknowledged, and no other.
 #[cfg(feature = "cluster")]
 #[test]
 fn what_is_answered_as_closed_was_not_committed() {
-    let policies =
-        [SyncPolicy::Always, SyncPolicy::Every(Duration::from_millis(5)), SyncPolicy::Never];
-    for (policy, loops) in policies.into_iter().flat_map(|it| [(it, 1), (it, 2), (it, 1)]) {
+    for (policy, loops) in POLICIES.into_iter().flat_map(|it| [(it, 1), (it, 2), (it, 1)]) {
         let folder = tempfile::tempdir().unwrap();
-        let opened = || {
-            let mut options = options(loops).durable(folder.path());
-            options.durable.as_mut().unwrap().sync = policy;
-            Db::open(options).unwrap()
-        };
+        let opened = || open_synced(loops, folder.path(), policy);
         let (db, accounts) = filled(opened());
         let begun = Arc::new(AtomicU64::new(0));
         let writers: Vec<_> = (0..4_u64)
@@ -435,15 +469,9 @@ fn what_is_answered_as_closed_was_not_committed() {
 #[cfg(feature = "cluster")]
 #[test]
 fn commits_wait_for_the_disk_outside_of_the_state() {
-    let policies =
-        [SyncPolicy::Always, SyncPolicy::Every(Duration::from_millis(5)), SyncPolicy::Never];
-    for (policy, loops) in policies.into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
+    for (policy, loops) in POLICIES.into_iter().flat_map(|it| [(it, 1), (it, 2)]) {
         let folder = tempfile::tempdir().unwrap();
-        let opened = || {
-            let mut options = options(loops).durable(folder.path());
-            options.durable.as_mut().unwrap().sync = policy;
-            Db::open(options).unwrap()
-        };
+        let opened = || open_synced(loops, folder.path(), policy);
         let (db, accounts) = filled(opened());
         for threads in [1, 2, 8] {
             transfers(&db, accounts, threads, 160 / threads);
