@@ -10,7 +10,7 @@ use muesli::blocking::block_on;
 use muesli::structures::{BlockingQueue, Semaphore, TakenWork, WorkList};
 use muesli::{Db, Error, Options, Space, SpaceOptions};
 
-/// Protocols that tell of changes, one of them but for ranges, and one whose keys move.
+/// Protocols that tell of changes, one of them with reads at no snapshot, and one whose keys move.
 const PROTOCOLS: [&str; 6] =
     ["score", "two-phase-commit", "tfa", "gmu", "repeatable-read-at-commit", "granola"];
 
@@ -138,6 +138,57 @@ fn who_waits_for_too_long_is_told_and_a_range_wakes_too() {
     thread::sleep(Duration::from_millis(20));
     db.blocking().transact(async move |tx| tx.put(all, "k1", "v").await).unwrap();
     assert_eq!(waiting.join().unwrap(), Ok(1));
+}
+
+/// A range is watched as its keys are: what is inserted, overwritten and deleted in it wakes, what
+/// is written beside it does not.
+#[test]
+fn changes_of_a_range_wake_and_others_do_not() {
+    for protocol in PROTOCOLS.into_iter().chain(["repeatable-read"]) {
+        let db = open(protocol);
+        let all = space(&db);
+        let put = |key: &'static str, value: &'static str| {
+            db.blocking().transact(async move |tx| tx.put(all, key, value).await).unwrap();
+        };
+        put("k1", "old");
+        put("k3", "old");
+        let changes = [("k2", Some("new")), ("k1", Some("new")), ("k3", None)];
+        for change in changes {
+            let rows_of = async move |tx: &muesli::Tx| {
+                let rows = tx.scan(all, muesli::Range::prefix("k")).await?;
+                Ok::<_, Error>(rows.into_iter().collect::<Vec<_>>())
+            };
+            let before = db.blocking().transact(rows_of).unwrap();
+            let runs = Arc::new(AtomicU32::new(0));
+            let counted = runs.clone();
+            let waits = async move |tx: &muesli::Tx| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                match rows_of(tx).await? {
+                    rows if rows == before => tx.retry(),
+                    _ => Ok::<_, Error>(()),
+                }
+            };
+            let waiting = {
+                let db = db.clone();
+                thread::spawn(move || db.blocking().transact(waits))
+            };
+            while runs.load(Ordering::Relaxed) < 1 {
+                thread::yield_now();
+            }
+            put("beside", "v");
+            thread::sleep(Duration::from_millis(80)); // Eight pauses.
+            let slept = runs.load(Ordering::Relaxed);
+            match change {
+                (key, Some(value)) => put(key, value),
+                (key, None) => {
+                    db.blocking().transact(async move |tx| tx.delete(all, key).await).unwrap();
+                }
+            }
+            waiting.join().unwrap().unwrap();
+            assert_eq!(slept, 1, "{protocol}, {change:?} is yet to come");
+            assert_eq!(runs.load(Ordering::Relaxed), 2, "{protocol}, {change:?}");
+        }
+    }
 }
 
 #[test]

@@ -163,6 +163,9 @@ impl<V: Variant> Coordinator<V> {
             let (lo, hi) = (&seen.lo, seen.hi.as_ref());
             slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
         }
+        if !V::POLICIES.reading.has_snapshots() && slot.scanned.last() != Some(&seen) {
+            slot.scanned.push(seen.clone());
+        }
         if slot.keeps_reads() {
             if V::POLICIES.validation.has_rows() {
                 slot.sets.reads.extend(row_reads);
@@ -180,7 +183,6 @@ impl<V: Variant> Slot<V> {
         range: &KeyRange,
         rows: Vec<(SmallBytes, Found)>,
     ) -> Vec<(SmallBytes, Found)> {
-        self.has_scanned = true;
         let mut rows: BTreeMap<_, _> = rows.into_iter().collect();
         let before = self.seen.iter().filter(|((space, key), _)| range.contains(*space, key));
         let before: Vec<_> = before.map(|((_, key), found)| (key.clone(), found.clone())).collect();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use muesli_core::exceeded::Limit;
 use muesli_core::limits::check_size;
 use muesli_core::parts::transaction::TransactionSets;
+use muesli_core::ranges::KeyRange;
 use muesli_core::{
     Failure, Limits, LogPosition, Nanos, RepositoryId, SmallBytes, SpaceId, TxnOptions,
 };
@@ -66,8 +67,8 @@ pub(in crate::two_phase) struct Slot<V: Variant> {
     pub locked_at: BTreeSet<RepositoryId>,
     /// What was read, where reads are made at no snapshot: it is what is read again.
     pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
-    /// Whether a range was read, if reads are made at no snapshot.
-    pub has_scanned: bool,
+    /// The ranges that were read, if reads are made at no snapshot.
+    pub scanned: Vec<KeyRange>,
 }
 
 impl<V: Variant> Slot<V> {
@@ -92,7 +93,7 @@ impl<V: Variant> Slot<V> {
             locked: BTreeSet::new(),
             locked_at: BTreeSet::new(),
             seen: BTreeMap::new(),
-            has_scanned: false,
+            scanned: Vec::new(),
         }
     }
 
@@ -127,7 +128,7 @@ impl<V: Variant> Slot<V> {
         }
         if !V::POLICIES.reading.has_snapshots() {
             self.seen.clear();
-            self.has_scanned = false;
+            self.scanned.clear();
         }
         if V::POLICIES.locking.may_lock_at_writes() {
             self.locked.clear();
@@ -165,7 +166,7 @@ impl<V: Variant> Slot<V> {
             "{depth} levels, {undone:?} outside of what is undone"
         );
         assert!(
-            !V::POLICIES.reading.has_snapshots() || self.seen.is_empty(),
+            !V::POLICIES.reading.has_snapshots() || self.seen.is_empty() && self.scanned.is_empty(),
             "reads at a snapshot are not kept to repeat"
         );
     }

@@ -6,7 +6,7 @@
 //! its watches are asked for again: soon where a link came, and once in a while in case that a
 //! repository has forgotten them.
 
-use muesli_core::limits::ENTRY_BYTES;
+use muesli_core::limits::{ENTRY_BYTES, range_bytes};
 use muesli_core::parts::locator::Static;
 use muesli_core::recorder::Status;
 use muesli_core::{Answer, Failure, Nanos, NodeId, OpId, RepositoryId, Step, Txn, TxnId};
@@ -30,7 +30,7 @@ pub(in crate::two_phase) struct WaitingClient<V: Variant> {
 
 impl<V: Variant> Coordinator<V> {
     /// A transaction ends, and its client waits until something that it has read has changed. What
-    /// cannot be watched (reads that are not kept; at no snapshot ranges, and more keys than a
+    /// cannot be watched (reads that are not kept; at no snapshot more keys and ranges than a
     /// transaction may have) counts as changed.
     pub(in crate::two_phase) fn on_watch(&mut self, txn: Txn, cx: &mut Context<'_, V>) -> Step {
         let slot = match self.open(txn) {
@@ -39,6 +39,7 @@ impl<V: Variant> Coordinator<V> {
         };
         let checked = slot.check_size(&cx.settings.limits);
         let snapshot = slot.reads_at().clone();
+        let scanned_at_snapshot = V::POLICIES.reading.has_snapshots();
         let mut parts: Vec<(RepositoryId, WatchRequest<V>)> = Vec::new();
         self.next_request += 1;
         let request = self.next_request;
@@ -53,9 +54,10 @@ impl<V: Variant> Coordinator<V> {
                 parts.len() - 1
             }
         };
-        let Slot { sets, seen, has_scanned, .. } = &self.slots[txn.slot as usize];
-        let seen_bytes: usize = seen.keys().map(|(_, key)| key.len() + ENTRY_BYTES).sum();
-        let is_watched = !has_scanned && seen_bytes <= cx.settings.limits.transaction_bytes;
+        let Slot { sets, seen, scanned, .. } = &self.slots[txn.slot as usize];
+        let seen_bytes = seen.keys().map(|(_, key)| key.len() + ENTRY_BYTES).sum::<usize>()
+            + scanned.iter().map(range_bytes).sum::<usize>();
+        let is_watched = seen_bytes <= cx.settings.limits.transaction_bytes;
         for ((space, key), found) in seen.iter().filter(|_| is_watched) {
             let partition = cx.catalog.partition(*space, key);
             let to = Static.replicas_of(partition, cx.catalog).next();
@@ -66,7 +68,8 @@ impl<V: Variant> Coordinator<V> {
             let place = part_of(&mut parts, read.repository);
             parts[place].1.reads.push((read.space, read.key.clone(), read.version));
         }
-        for range in &sets.scans {
+        let scanned = scanned.iter().filter(|_| is_watched);
+        for range in sets.scans.iter().filter(|_| scanned_at_snapshot).chain(scanned) {
             let (lo, hi) = (&range.lo, range.hi.as_ref());
             for partition in cx.catalog.partitions_of_range(range.space, lo, hi) {
                 let to = Static.replicas_of(partition, cx.catalog).next();

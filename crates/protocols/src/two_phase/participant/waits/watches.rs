@@ -13,9 +13,10 @@
 
 use std::collections::BTreeSet;
 
+use muesli_core::parts::locator::Static;
 use muesli_core::parts::watches::{ReadWatch, Watcher};
 use muesli_core::ranges::KeyRange;
-use muesli_core::{Address, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
+use muesli_core::{Address, Catalog, Nanos, SmallBytes, SpaceId, Timestamp, TxnId};
 
 use crate::two_phase::message::{Message, Prepare, WatchRequest};
 use crate::two_phase::participant::Participant;
@@ -40,7 +41,10 @@ impl<V: Variant> Participant<V> {
         };
         let is_changed = self.switches.keeps(FamilySwitch::WatchesCompared)
             && (reads.iter().any(has_changed)
-                || scans.iter().any(|range| self.has_changed_in(range, &snapshot)));
+                || match V::POLICIES.reading.has_snapshots() {
+                    true => scans.iter().any(|range| self.has_changed_in(range, &snapshot)),
+                    false => self.has_more_than(&reads, &scans, cx.catalog),
+                });
         let keys = reads.into_iter().map(|(space, key, _)| (space, key)).collect();
         let watch = ReadWatch::new(cx.now(), keys, scans);
         let most = cx.settings.limits.transaction_bytes;
@@ -68,6 +72,30 @@ impl<V: Variant> Participant<V> {
         keys.any(|(key, handle)| {
             let newest = versions.newest(handle).at;
             self.time.is_phantom((range.space, key), newest, snapshot, || None)
+        })
+    }
+
+    /// Whether there are rows in ranges beside those that were read, where that was at no snapshot.
+    /// Of a key with several copies the first is asked.
+    fn has_more_than(
+        &self,
+        reads: &[(SpaceId, SmallBytes, Timestamp)],
+        ranges: &[KeyRange],
+        catalog: &Catalog,
+    ) -> bool {
+        let read: BTreeSet<_> = reads.iter().map(|(space, key, _)| (*space, key)).collect();
+        let is_first = |space, key: &SmallBytes| {
+            let partition = catalog.partition(space, key);
+            Static.replicas_of(partition, catalog).next() == Some(self.id)
+        };
+        ranges.iter().any(|range| {
+            let space = range.space;
+            let Some(versions) = self.versions(space) else { return false };
+            let mut keys = versions.range(&range.lo, range.hi.as_ref());
+            keys.any(|(key, handle)| {
+                let is_read = || read.contains(&(space, key));
+                versions.newest(handle).value.is_some() && !is_read() && is_first(space, key)
+            })
         })
     }
 
