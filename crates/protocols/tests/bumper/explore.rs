@@ -9,6 +9,7 @@ use muesli_protocols::bumper::{BumperSwitch, Switches, TimeWarp};
 use muesli_protocols::two_phase::{self, Sabotage, TwoPhase};
 
 use crate::harness::exploration::{Do, Fault, Found, Program, Scope, explore};
+use crate::two_phase::nested;
 
 type BumperScope = Scope<TwoPhase<TimeWarp>>;
 
@@ -171,6 +172,18 @@ fn keys_come_and_go() {
         scopes.push(Scope { fault: Some(fault), ..warped() });
     }
     hold("come_and_go", &scopes);
+}
+
+/// Under time warping a child goes on with what is out of date, as its transaction may commit in
+/// the past; with delayed actions alone it is undone.
+#[test]
+fn nested_transactions_hold_whether_a_child_is_undone_or_not() {
+    let levels = &[Level::Serializable, Level::SerializableAttempts];
+    let warping = nested::hold_nested::<TimeWarp>("bumper_nested", levels, |_| {});
+    assert!(warping.iter().all(|(_, found)| found.partial_aborts.keys().all(|it| *it == 0)));
+    let delaying = |switches: &mut Switches| *switches = Switches::delaying();
+    let found = nested::hold_nested::<TimeWarp>("bumper_partial_aborts", levels, delaying);
+    found.iter().for_each(|(scope, found)| nested::assert_rolls_back(scope, found));
 }
 
 #[test]

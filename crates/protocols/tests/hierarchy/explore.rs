@@ -1,6 +1,7 @@
 //! Validation by a tree in small scopes: every interleaving.
 
 use muesli_check::Level;
+use muesli_protocols::hierarchy::{Exclusion, Leaves, Switches};
 
 use crate::harness::exploration::{Do, Fault, Program, Scope, hold_as_written};
 use crate::scopes::{TreeScope, all_by_locks, scope};
@@ -8,6 +9,7 @@ use crate::two_phase::exploring::{
     CHANGE_AB_AT_0, CHANGE_BC_AT_1, DELETE_A_AT_0, INSERT_A_AT_1, LIMIT, READ_AB_AT_2, SKEW_A_AT_0,
     SKEW_B_AT_1, WRITE_A_AT_0, WRITE_A_AT_1, among_faults, among_two_faults, collecting, hold,
 };
+use crate::two_phase::nested;
 
 const WRITE_AB_AT_0: Program = (0, &[Do::Put("a"), Do::Put("b")]);
 const WRITE_AB_AT_1: Program = (1, &[Do::Put("a"), Do::Put("b")]);
@@ -92,6 +94,20 @@ fn decisions_go_down_among_faults_with_intervals() {
 fn decisions_go_down_among_faults_with_locks() {
     let scopes = all_by_locks(on_the_way_down([Fault::Lose]));
     hold("hierarchy_locking_down", Level::Serializable, &scopes);
+}
+
+#[test]
+fn nested_transactions_hold_when_a_child_is_undone() {
+    let levels = &[Level::Serializable, Level::SerializableAttempts];
+    nested::hold_with_partial_aborts::<Leaves>("hierarchy_partial_aborts", levels);
+    let by_locks = |switches: &mut Switches| switches.choice.exclusion = Exclusion::ByLocks;
+    let found = nested::hold_nested::<Leaves>("hierarchy_locking_partial_aborts", levels, by_locks);
+    found.iter().for_each(|(scope, found)| nested::assert_rolls_back(scope, found));
+}
+
+#[test]
+fn without_looks_at_what_was_read_some_attempt_sees_what_it_should_not() {
+    nested::looks_are_needed::<Leaves>(Level::SerializableAttempts);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::two_phase::exploring::{
     DELETE_A_AT_0, INSERT_A_AT_1, READ_AB_AT_2, READ_STRICTLY_AT_2, SKEW_A_AT_0, WRITE_A_AT_1,
     among_faults, collecting, hold,
 };
+use crate::two_phase::nested;
 
 #[test]
 fn with_everybody_taking_part() {
@@ -15,6 +16,11 @@ fn with_everybody_taking_part() {
         vec![Scope::of(&[SKEW_A_AT_0, WRITE_A_AT_1]), Scope::of(&[WRITE_A_AT_1, READ_AB_AT_2])];
     among_faults(&mut scopes, &[WRITE_A_AT_1, READ_AB_AT_2]);
     hold::<Everybody>("ngm", Level::Serializable, &scopes);
+}
+
+#[test]
+fn nested_transactions_hold_when_a_child_is_undone() {
+    nested::hold_with_partial_aborts::<Everybody>("ngm_partial_aborts", &nested::WHOLE_ORDER);
 }
 
 #[test]

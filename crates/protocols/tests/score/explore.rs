@@ -124,6 +124,11 @@ fn nested_transactions_hold_when_a_child_is_undone() {
 }
 
 #[test]
+fn without_looks_at_what_was_read_some_attempt_sees_what_it_should_not() {
+    nested::looks_are_needed::<Snapshots>(Level::SerializableAttempts);
+}
+
+#[test]
 fn a_strict_reader_respects_real_time() {
     hold("strict", &[strict_reader()]);
 }
