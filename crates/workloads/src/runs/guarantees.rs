@@ -4,6 +4,10 @@ use muesli_check::Level;
 use muesli_core::Isolation;
 use muesli_registry::offers_strict;
 
+/// How the names of protocols begin whose transactions read at one timestamp each.
+const SNAPSHOT_FAMILIES: [&str; 6] =
+    ["score", "bumper", "two-phase-commit", "hierarchy", "tfa", "non-genuine-multiversioning"];
+
 /// The check that holds under every protocol, whatever it promises.
 pub(crate) const ENDS: &str = "everything that was begun ends";
 
@@ -37,9 +41,12 @@ pub fn guarantee_of(protocol: &str, strict: bool) -> Option<(Level, muesli_check
 /// a consistent snapshot of it.
 pub fn guarantee_of_attempts(protocol: &str) -> Option<Level> {
     match protocol {
-        "score" | "tfa" => Some(Level::SerializableAttempts),
-        "alvin" | "alvin-fast" => Some(Level::Eus),
+        it if it.ends_with("-printed") || it.ends_with("-unchecked") => None,
+        "gmu" | "alvin" | "alvin-fast" => Some(Level::Eus),
         it if it.starts_with("certified-") || it.starts_with("sharded-") => Some(Level::Eus),
+        it if SNAPSHOT_FAMILIES.iter().any(|family| it.starts_with(family)) => {
+            Some(Level::SerializableAttempts)
+        }
         _ => None,
     }
 }
