@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use muesli_core::{Call, Class, Fragment, Gave, Invoked, Outcome, Place, TxnId, client};
 
+use crate::bodies::direct::DirectTx;
 use crate::bodies::handed::{HandedBody, HandedEnd};
 use crate::database::handle::Db;
 use crate::dispatch::access::{Admission, EnteredState, HandingCaller, LoopAccess};
@@ -83,6 +84,29 @@ impl Blocking {
         E: From<Error> + Send + 'static,
     {
         self.run_body(body, true).map(|(answer, given)| (answer, Results(given)))
+    }
+
+    /// Runs a plain closure as a transaction of loop `home` (of one loop: 0), on this thread, and
+    /// commits it; conflicts are retried. It cannot wait, so it reads keys of that loop alone; that
+    /// makes it the cheapest transaction there is. As [`Db::call_here`] does for tasks on a loop.
+    ///
+    /// # Errors
+    /// As there; [`Error::NotHere`] where the data are in another process, too.
+    pub fn call_on<T, E: From<Error> + 'static>(
+        &self,
+        home: usize,
+        body: impl FnMut(&mut DirectTx<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        if client::is_inside() {
+            return Err(Error::BlocksLoop.into());
+        }
+        let Some(access) = self.access(home % self.db.loops().max(1)) else {
+            return Err(Error::NotHere.into());
+        };
+        match access.try_enter() == Admission::Entered || access.enter() {
+            true => self.run_inside(access, self.db.call_here(body)),
+            false => Err(self.db.closed().into()),
+        }
     }
 
     /// See [`Db::begin`]; the transaction's own calls are waited for by [`block_on`].

@@ -10,7 +10,8 @@
 //! The other two keep an account in a variable of its own, which the transaction names by a
 //! reference; Muesli keeps it in a row that the transaction names by its key, on one of two loops,
 //! each of which has half of the accounts. Three in four transfers need something of the loop where
-//! their client is not, so each loop has several clients.
+//! their client is not, so each loop has several clients. Rows of one loop have that loop's thread
+//! alone, but for closures of two threads, which run them in the loop's state themselves.
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -95,9 +96,11 @@ fn rows() -> Vec<Row> {
             rows.push((format!("muesli {protocol}, {name}"), Box::new(subject)));
         }
     }
-    for (name, interface) in
-        [("plain closures", Interface::Closures), ("transactions", Interface::Transactions)]
-    {
+    for (name, interface) in [
+        ("closures of two threads", Interface::Threads),
+        ("plain closures", Interface::Closures),
+        ("transactions", Interface::Transactions),
+    ] {
         let subject = Embedded::new("score", 1, interface);
         rows.push((format!("muesli score, {name}, one loop"), Box::new(subject)));
     }

@@ -22,6 +22,7 @@ mod object_operations;
 mod objects;
 mod open_nesting;
 mod partitions;
+mod plain_closures;
 mod plans;
 mod procedure_threads;
 mod procedures;

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use muesli::blocking::Blocking;
 use muesli::objects::{Object, Objects};
-use muesli::{Db, Error, Index, Options, SmallBytes, Space, SpaceOptions, Tx};
+use muesli::{Db, DirectTx, Error, Index, Options, SmallBytes, Space, SpaceOptions, Tx};
 use serde::{Deserialize, Serialize};
 
+use crate::variables::on_threads;
 use crate::{ACCOUNTS, Draws, INITIAL, READ, Subject, Work};
 
 /// Each loop has so many clients, which wait for each other's loops now and then.
@@ -32,6 +34,8 @@ pub enum Interface {
     Objects,
     /// Rows, in bodies that do not: all are on one loop.
     Closures,
+    /// The same, of two plain threads that block.
+    Threads,
 }
 
 /// A database of accounts.
@@ -82,16 +86,42 @@ impl Accounts {
                 };
                 db.transact_here(body).await
             }
-            Interface::Closures => {
-                db.call_here(|tx| {
-                    let keys = keys();
-                    let [payer, payee] = tx.get_array(space, &keys)?;
-                    let [payer, payee] = [payer, payee].map(|it| amount(&it.expect("loaded")));
-                    let [from, to] = keys;
-                    tx.put(space, from, value(payer - by))?;
-                    tx.put(space, to, value(payee + by))
-                })
-                .await
+            Interface::Closures | Interface::Threads => {
+                db.call_here(|tx| self.transfer_at_once(tx, (from, to, by))).await
+            }
+        }
+    }
+
+    fn transfer_at_once(
+        &self,
+        tx: &mut DirectTx<'_>,
+        (from, to, by): (u64, u64, i64),
+    ) -> Result<(), Error> {
+        let keys = [from, to].map(|number| self.keys[number as usize].clone());
+        let [payer, payee] = tx.get_array(self.space, &keys)?;
+        let [payer, payee] = [payer, payee].map(|it| amount(&it.expect("loaded")));
+        let [from, to] = keys;
+        tx.put(self.space, from, value(payer - by))?;
+        tx.put(self.space, to, value(payee + by))
+    }
+
+    fn sum_at_once(&self, tx: &mut DirectTx<'_>, numbers: &[u64; READ]) -> Result<i64, Error> {
+        let keys = numbers.map(|number| self.keys[number as usize].clone());
+        Ok(tx.get_array(self.space, &keys)?.iter().flatten().map(amount).sum())
+    }
+
+    /// One transaction of a plain thread.
+    fn step(&self, db: &Blocking, work: Work, draws: &mut Draws) -> Result<(), Error> {
+        match work {
+            Work::Transfers => {
+                let transfer = draws.transfer();
+                db.call_on(0, |tx| self.transfer_at_once(tx, transfer))
+            }
+            Work::Reads => {
+                let numbers = draws.accounts();
+                let sum = db.call_on(0, |tx| self.sum_at_once(tx, &numbers))?;
+                black_box(sum);
+                Ok(())
             }
         }
     }
@@ -118,12 +148,8 @@ impl Accounts {
                 };
                 db.transact_here(body).await?
             }
-            Interface::Closures => {
-                db.call_here(|tx| {
-                    let found: [_; READ] = tx.get_array(space, &keys())?;
-                    Ok::<_, Error>(found.iter().flatten().map(amount).sum())
-                })
-                .await?
+            Interface::Closures | Interface::Threads => {
+                db.call_here(|tx| self.sum_at_once(tx, &numbers)).await?
             }
         };
         black_box(sum);
@@ -166,7 +192,7 @@ impl Embedded {
                             .await
                             .map(drop)?;
                     }
-                    Interface::Transactions | Interface::Closures => {
+                    Interface::Transactions | Interface::Closures | Interface::Threads => {
                         tx.put(space, rows[number as usize].clone(), value(INITIAL)).await?;
                     }
                 }
@@ -180,6 +206,13 @@ impl Embedded {
 
 impl Subject for Embedded {
     fn run(&self, work: Work, length: Duration) -> f64 {
+        if self.accounts.interface == Interface::Threads {
+            let db = if work == Work::Reads { self.db.read_only() } else { self.db.clone() };
+            return on_threads(length, |draws| {
+                let step = self.accounts.step(&db.blocking(), work, draws);
+                step.expect("conflicts are retried");
+            });
+        }
         let (start, done) = (Instant::now(), Arc::new(AtomicU64::new(0)));
         let client = |client: usize| {
             let (home, accounts, done) = (client % self.loops, self.accounts.clone(), done.clone());
@@ -203,7 +236,7 @@ impl Subject for Embedded {
                 let all = objects.open_all(tx, &numbers).await?;
                 all.iter().map(|account| account.balance().get(tx)).sum::<Result<i64, Error>>()
             }
-            Interface::Transactions | Interface::Closures => {
+            Interface::Transactions | Interface::Closures | Interface::Threads => {
                 let found = tx.get_many(space, keys.iter().cloned()).await?;
                 Ok(found.iter().flatten().map(amount).sum())
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::{ACCOUNTS, Draws, INITIAL, Subject, THREADS, Work};
 
 /// Runs `step` on each thread until the time is over; steps a second of all together.
-fn on_threads(length: Duration, step: impl Fn(&mut Draws) + Sync) -> f64 {
+pub fn on_threads(length: Duration, step: impl Fn(&mut Draws) + Sync) -> f64 {
     let (done, start) = (AtomicU64::new(0), Instant::now());
     let work = |thread: usize| {
         let (mut draws, mut own) = (Draws::new(thread), 0);
