@@ -35,11 +35,29 @@ const fn overhead(
     what: &'static str,
     line: &'static str,
     paper: f64,
-    (least, most): (f64, f64),
+    target: ClaimTarget,
 ) -> PaperClaim {
     let measure = Measure::At(Quantity::FirstOverFirst, line, 4.0);
-    claim(what, measure, Some(paper), Some(ClaimTarget::Between(least, most)))
+    claim(what, measure, Some(paper), Some(target))
 }
+
+/// What is printed of SCORe-ON on few nodes and on many: open nesting is worse than flat at first,
+/// and then does not drop.
+const FEW_AND_MANY: &[PaperClaim] = &[
+    best_of_open(None, 1.0),
+    claim(
+        "open over flat, 4 nodes",
+        Measure::Over(Quantity::Throughput, "open", "flat", 4.0),
+        None,
+        Some(ClaimTarget::Most(1.0)),
+    ),
+    claim(
+        "open, 48 nodes over 16",
+        Measure::Within(Quantity::Throughput, "open", 48.0, 16.0),
+        None,
+        Some(ClaimTarget::Least(1.0)),
+    ),
+];
 
 const SUCCESSFUL: Figure = Figure {
     workload: "hashtable",
@@ -52,8 +70,13 @@ const HASH_TABLE: Figure = Figure {
     about: "TFA-ON, figure 5.6: what successful transactions take longer, hash tables, four calls",
     shows: Quantity::FirstOverFirst,
     claims: &[
-        overhead("successful open over flat, 4 nodes", "open", 1.65, (1.5, 1.8)),
-        overhead("successful closed over flat, 4 nodes", "closed", 1.05, (0.95, 1.07)),
+        overhead(
+            "successful open over flat, 4 nodes",
+            "open",
+            1.65,
+            ClaimTarget::Between(1.5, 1.8),
+        ),
+        overhead("successful closed over flat, 4 nodes", "closed", 1.05, ClaimTarget::Most(1.07)),
     ],
     ..SUCCESSFUL
 };
@@ -197,8 +220,18 @@ pub const FIGURES: &[Figure] = &[
         workload: "skiplist",
         parameters: sets!("objects=100", "initial=50", "calls=4", "reads=20"),
         claims: &[
-            overhead("successful open over flat, 4 nodes", "open", 1.45, (1.4, 1.5)),
-            overhead("successful closed over flat, 4 nodes", "closed", 1.1, (0.95, 1.16)),
+            overhead(
+                "successful open over flat, 4 nodes",
+                "open",
+                1.45,
+                ClaimTarget::Between(1.4, 1.5),
+            ),
+            overhead(
+                "successful closed over flat, 4 nodes",
+                "closed",
+                1.1,
+                ClaimTarget::Most(1.16),
+            ),
         ],
         ..HASH_TABLE
     },
@@ -297,7 +330,7 @@ pub const FIGURES: &[Figure] = &[
         parameters: sets!("objects=100", "initial=50", "calls=7", "reads=0"),
         lines: SCORE,
         replicas: 2,
-        claims: &[best_of_open(None, 1.0)],
+        claims: FEW_AND_MANY,
         ..OPEN
     },
     Figure {
@@ -306,7 +339,7 @@ pub const FIGURES: &[Figure] = &[
         workload: "skiplist",
         parameters: sets!("objects=100", "initial=50", "calls=7", "reads=0"),
         lines: SCORE,
-        claims: &[best_of_open(None, 1.0)],
+        claims: FEW_AND_MANY,
         ..OPEN
     },
 ];
