@@ -70,9 +70,9 @@ fn plain_closures_end_as_bodies_do() {
     let own = own.unwrap().clone();
     let refused = db.blocking().call_on(0, |tx| {
         tx.put(all, own.clone(), "v")?;
-        Err::<(), _>(Error::Rollback)
+        Err::<(), _>(Error::Rollback("by the user".to_owned()))
     });
-    assert_eq!(refused, Err(Error::Rollback));
+    assert_eq!(refused, Err(Error::Rollback("by the user".to_owned())));
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         db.blocking().call_on(0, |tx| {
             tx.put(all, own.clone(), "v").unwrap();

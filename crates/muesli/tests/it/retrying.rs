@@ -11,8 +11,18 @@ use muesli::structures::{BlockingQueue, Semaphore, TakenWork, WorkList};
 use muesli::{Db, Error, Options, Space, SpaceOptions};
 
 /// Protocols that tell of changes, one of them with reads at no snapshot, and one whose keys move.
-const PROTOCOLS: [&str; 6] =
-    ["score", "two-phase-commit", "tfa", "gmu", "repeatable-read-at-commit", "granola"];
+const PROTOCOLS: [&str; 10] = [
+    "score",
+    "two-phase-commit",
+    "tfa",
+    "gmu",
+    "repeatable-read-at-commit",
+    "granola",
+    "sinfonia",
+    "hierarchy",
+    "bumper",
+    "alvin",
+];
 
 fn open(protocol: &str) -> Db {
     let options = Options { protocol: protocol.to_owned(), loops: 2, ..Options::default() };
