@@ -43,6 +43,7 @@ pub mod spaces;
 pub mod storage;
 pub mod wire;
 
+pub use control::status::{NumberKind, STATUS_NUMBERS, StatusNumber};
 pub use dispatch::failure::LoopFailure;
 pub use lifecycle::client::{Client, ConnectError, SpaceError};
 pub use lifecycle::client_options::ClientOptions;

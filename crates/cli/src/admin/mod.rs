@@ -10,6 +10,7 @@ mod tree;
 
 use std::io::{Write, stderr, stdout};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::ArgMatches;
 use muesli_core::{NodeId, RepositoryId, Secret};
@@ -22,6 +23,7 @@ use crate::table;
 pub use change::Admin;
 pub use members::wait_for_majorities;
 pub use options::command;
+use status::Watching;
 pub use survey::Survey;
 
 /// Runs the command.
@@ -50,7 +52,17 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             print_line(&table);
             return Ok(complain(&broken));
         }
-        "status" => status::status(&addresses)?,
+        "status" => match matches.get_one::<f64>("watch") {
+            None => status::status(&addresses)?,
+            Some(seconds) => {
+                let every = Duration::try_from_secs_f64(*seconds);
+                let every =
+                    every.map_err(|_| anyhow::anyhow!("`--watch`: not {seconds} seconds"))?;
+                let times = matches.get_one::<u64>("times").copied();
+                status::watch(&addresses, Watching { every, times })?;
+                return Ok(0);
+            }
+        },
         "tree" => look_at_tree(&addresses, &text("protocol"), secret, matches)?,
         _ => {
             let admin = Admin::connect(addresses, &text("protocol"), secret)?;

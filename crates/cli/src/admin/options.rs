@@ -75,7 +75,25 @@ fn questions() -> [Command; 3] {
     [
         Command::new("members")
             .about("Say which part each member takes, and whether each group has a majority"),
-        Command::new("status").about("Say all numbers that the servers count"),
+        Command::new("status")
+            .about("Say all numbers that the servers count")
+            .arg(
+                Arg::new("watch")
+                    .long("watch")
+                    .value_name("SECONDS")
+                    .num_args(0..=1)
+                    .default_missing_value("2")
+                    .value_parser(value_parser!(f64))
+                    .help("Again and again after so long, with changes a second [default: 2]"),
+            )
+            .arg(
+                Arg::new("times")
+                    .long("times")
+                    .value_name("N")
+                    .requires("watch")
+                    .value_parser(value_parser!(u64).range(1..))
+                    .help("So many times, and not for ever"),
+            ),
         Command::new("placement").about("Say where each member is to live"),
     ]
 }

@@ -44,6 +44,8 @@ pub struct Config {
     pub listens: bool,
     /// Where Redis clients are listened for; empty: nowhere.
     pub resp: String,
+    /// Where a monitoring system asks for numbers; empty: nowhere.
+    pub metrics: String,
     /// The most Redis clients at a time.
     pub resp_clients_max: usize,
 }

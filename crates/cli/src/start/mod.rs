@@ -1,6 +1,7 @@
 //! `muesli start`: serves, until SIGTERM or SIGINT; SIGHUP is ignored.
 
 mod announce;
+mod metrics;
 mod redis;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use muesli_workloads::available;
 
 use crate::config::{Config, keys};
 use announce::announce;
+use metrics::{MetricsListener, MetricsSource};
 
 const AFTER: &str = "\
 Each option is also a key of the file (`key = value`, with underscores) and a variable of the \
@@ -56,18 +58,32 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let notice = |line: &str| drop(writeln!(stdout(), "{line}"));
     let mut config = Config { server: ServerOptions { notice, ..config.server }, ..config };
     config.server.settings.procedures = available::procedures();
+    let metrics = match &*config.metrics {
+        "" => None,
+        address => Some(MetricsListener::bind(address)?),
+    };
     match config.resp.is_empty() {
-        true => serve(&config)?,
-        false => redis::serve(&config)?,
+        true => serve(&config, metrics)?,
+        false => redis::serve(&config, metrics)?,
     }
     let _ = writeln!(stdout(), "server {} stopped", config.server.node.0);
     Ok(0)
 }
 
-fn serve(config: &Config) -> anyhow::Result<()> {
-    let node = config.server.node.0;
-    server::serve(&config.server, config.loops, |address| {
+fn serve(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Result<()> {
+    let (node, loops) = (config.server.node.0, config.loops);
+    server::serve(&config.server, loops, |address| {
         announce(&format!("server {node} listens on {address}; {}", config.data()));
+        let address = address.to_string();
+        serve_metrics(metrics, vec![MetricsSource::Native { address, loops }]);
     })?;
     Ok(())
+}
+
+/// Answers a monitoring system from now on, if that was asked for.
+fn serve_metrics(metrics: Option<MetricsListener>, sources: Vec<MetricsSource>) {
+    if let Some(metrics) = metrics {
+        announce(&format!("metrics are at http://{}/metrics", metrics.address()));
+        metrics.serve(sources);
+    }
 }

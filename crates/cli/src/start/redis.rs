@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::announce::announce;
+use super::metrics::{MetricsListener, MetricsSource};
 use crate::config::Config;
 
 /// Commands are tried again so often: clients of Redis do not expect that one has to be repeated.
@@ -23,11 +24,11 @@ const LOOKS_EVERY: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The server cannot be started, or cannot go on.
-pub fn serve(config: &Config) -> anyhow::Result<()> {
+pub fn serve(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Result<()> {
     let is_alone = config.server.servers.is_empty() && !config.server.joins;
     match is_alone && !config.listens {
-        true => serve_alone(config),
-        false => serve_beside(config),
+        true => serve_alone(config, metrics),
+        false => serve_beside(config, metrics),
     }
 }
 
@@ -42,7 +43,7 @@ fn retry() -> Retry {
 }
 
 /// A lone server without native clients: commands run on the loop that has the data.
-fn serve_alone(config: &Config) -> anyhow::Result<()> {
+fn serve_alone(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     for ignored in [SIGHUP, SIGXFSZ] {
         signal_hook::flag::register(ignored, Arc::default())?;
@@ -76,6 +77,7 @@ fn serve_alone(config: &Config) -> anyhow::Result<()> {
     };
     let (node, address) = (config.server.node.0, resp.address());
     announce(&format!("server {node} serves Redis clients on {address}; {}", config.data()));
+    super::serve_metrics(metrics, vec![MetricsSource::Redis(address)]);
     let ended = until_stopped(&mut signals, resp);
     db.close();
     ended
@@ -91,7 +93,7 @@ fn until_stopped(signals: &mut Signals, resp: RespServer) -> anyhow::Result<()> 
 
 /// A server that others connect to as well, or one of a cluster: commands are transactions over
 /// all of it, by a client of this process.
-fn serve_beside(config: &Config) -> anyhow::Result<()> {
+fn serve_beside(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Result<()> {
     let node = config.server.node.0;
     let listener = RespListener::bind(&config.resp)?;
     let (address, stop) = (listener.address(), Arc::new(AtomicBool::new(false)));
@@ -99,10 +101,13 @@ fn serve_beside(config: &Config) -> anyhow::Result<()> {
     let for_thread = stop.clone();
     let served = server::serve(&config.server, config.loops, |native| {
         announce(&format!("server {node} listens on {native}; {}", config.data()));
+        let asked = MetricsSource::Native { address: native.to_string(), loops: config.loops };
         let (config, native) = (config.clone(), native.to_string());
         let run = move || serve_by_client(&config, native, listener, &for_thread);
         beside = Some(thread::spawn(run));
         announce(&format!("server {node} serves Redis clients on {address}"));
+        let sources = vec![asked, MetricsSource::Redis(address)];
+        super::serve_metrics(metrics, sources);
     });
     stop.store(true, Ordering::Release);
     if let Some(beside) = beside {

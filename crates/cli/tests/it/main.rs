@@ -14,6 +14,7 @@ mod groups;
 mod help;
 mod logs;
 mod lost_disks;
+mod metrics;
 mod mistakes;
 mod moving_keys;
 mod namespaces;

@@ -37,6 +37,14 @@ pub(super) const SERVER: &[ConfigKey] = &[
         set: |config, text| put(&mut config.resp_clients_max, number(text, 1, 1_000_000)? as usize),
     },
     ConfigKey {
+        name: "metrics",
+        value: "HOST:PORT",
+        default: "",
+        help: "Where to answer a monitoring system: /metrics in the text format of Prometheus, \
+               /health and /ready; none: nowhere. Whoever reaches it sees the numbers",
+        set: |config, text| text_of(text, &mut config.metrics),
+    },
+    ConfigKey {
         name: "node",
         value: "N",
         default: "0",

@@ -1,0 +1,102 @@
+//! Where the numbers of a server come from: it is asked as others ask it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use muesli_cluster::lifecycle::visit;
+
+/// The server answers within so long.
+const WITHIN: Duration = Duration::from_secs(2);
+/// The longest answer to `INFO`, in bytes.
+const INFO_BYTES_MAX: u64 = 1 << 20;
+/// What of `INFO` is asked for: nothing that reads data.
+const INFO: &[u8] = b"INFO server clients memory persistence stats\r\n";
+
+/// A door of the server.
+#[derive(Clone, Debug)]
+pub enum MetricsSource {
+    /// Its own protocol, of the first of so many loops.
+    Native { address: String, loops: usize },
+    /// Redis clients.
+    Redis(SocketAddr),
+}
+
+/// What a source has said.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// Whether Redis clients are served there.
+    pub is_redis: bool,
+    /// By loop, as a node: names and numbers.
+    pub numbers: Vec<(u32, Vec<(String, u64)>)>,
+    /// It did not answer, or said something else.
+    pub trouble: Option<String>,
+}
+
+impl Measured {
+    /// Why it is not ready, if it is not.
+    pub fn not_ready(&self) -> Option<String> {
+        let is_ready = |numbers: &[(String, u64)]| {
+            numbers.iter().all(|(name, number)| name != "ready" || *number == 1)
+        };
+        let waiting = self.numbers.iter().find(|(_, numbers)| !is_ready(numbers));
+        let waiting =
+            waiting.map(|(node, _)| format!("node {node} has not met all others of its cluster"));
+        self.trouble.clone().or(waiting)
+    }
+}
+
+impl MetricsSource {
+    /// Asks it.
+    pub fn measure(&self) -> Measured {
+        let (is_redis, asked) = match self {
+            MetricsSource::Native { address, loops } => (false, native(address, *loops)),
+            MetricsSource::Redis(address) => (true, redis(*address)),
+        };
+        match asked {
+            Ok(numbers) => Measured { is_redis, numbers, trouble: None },
+            Err(error) => {
+                let trouble = Some(format!("{error:#}"));
+                Measured { is_redis, numbers: Vec::new(), trouble }
+            }
+        }
+    }
+}
+
+type NumbersByNode = Vec<(u32, Vec<(String, u64)>)>;
+
+/// All loops of a server say their numbers.
+fn native(address: &str, loops: usize) -> anyhow::Result<NumbersByNode> {
+    let first = visit::status(address, WITHIN)?;
+    let node = first.status_of("node").unwrap_or_default() as u32;
+    let own = node..node + loops.max(1) as u32;
+    let mut all = vec![(node, first.status)];
+    let servers = first.welcome.map.servers;
+    for (other, address) in servers.iter().filter(|(it, _)| it.0 != node && own.contains(&it.0)) {
+        all.push((other.0, visit::status(address, WITHIN)?.status));
+    }
+    Ok(all)
+}
+
+/// What `INFO` says in numbers.
+fn redis(address: SocketAddr) -> anyhow::Result<NumbersByNode> {
+    let mut stream = TcpStream::connect_timeout(&address, WITHIN)?;
+    stream.set_read_timeout(Some(WITHIN))?;
+    stream.set_write_timeout(Some(WITHIN))?;
+    stream.write_all(INFO)?;
+    let mut reader = BufReader::new(stream.take(INFO_BYTES_MAX));
+    let mut head = String::new();
+    reader.read_line(&mut head)?;
+    let bytes = head.strip_prefix('$').and_then(|it| it.trim_end().parse::<usize>().ok());
+    let Some(bytes) = bytes.filter(|it| *it as u64 <= INFO_BYTES_MAX) else {
+        anyhow::bail!("{address}: INFO is answered by {head:?}");
+    };
+    let mut text = vec![0; bytes];
+    reader.read_exact(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    let number = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        Some((name.to_owned(), value.trim_end().parse().ok()?))
+    };
+    Ok(vec![(0, text.lines().filter_map(number).collect())])
+}

@@ -1,0 +1,146 @@
+//! Numbers as Prometheus reads them: its text format, version 0.0.4.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use muesli_cluster::{NumberKind, STATUS_NUMBERS};
+
+use super::Measured;
+
+/// Numbers of `INFO` that say nothing of how the server does.
+const LEFT_OUT: [&str; 5] =
+    ["tcp_port", "process_id", "arch_bits", "redis_git_sha1", "uptime_in_days"];
+/// Those that only grow, beside those that are called totals.
+const GROWING: [&str; 3] = ["rejected_connections", "expired_keys", "rdb_changes_since_last_save"];
+
+/// A metric, with what it is of each source.
+struct Metric {
+    about: String,
+    kind: NumberKind,
+    /// Labels, and the number.
+    samples: Vec<(String, u64)>,
+}
+
+/// All numbers that were measured, and how long the process has had what memory.
+pub fn metrics(all: &[Measured]) -> String {
+    let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
+    let mut add = |(name, about, kind): (String, String, NumberKind), sample| {
+        let empty = || Metric { about, kind, samples: Vec::new() };
+        metrics.entry(name).or_insert_with(empty).samples.push(sample);
+    };
+    for measured in all {
+        let door = if measured.is_redis { "redis" } else { "native" };
+        let about = "1: the server answers there".to_owned();
+        let up = ("muesli_up".to_owned(), about, NumberKind::Gauge);
+        add(up, (format!("door=\"{door}\""), u64::from(measured.trouble.is_none())));
+        for (node, numbers) in &measured.numbers {
+            for (name, number) in numbers {
+                let described = match measured.is_redis {
+                    true if LEFT_OUT.contains(&&**name) => continue,
+                    true => (of_redis(name), String::new()),
+                    false => of_status(name, *node),
+                };
+                add(described.0, (described.1, *number));
+            }
+        }
+    }
+    let version = env!("CARGO_PKG_VERSION");
+    let about = "the version of the program, as a label".to_owned();
+    let info = ("muesli_info".to_owned(), about, NumberKind::Gauge);
+    add(info, (format!("version=\"{version}\""), 1));
+    write(&metrics)
+}
+
+/// A number that a loop says of itself: its name, what it is, and its labels.
+fn of_status(name: &str, node: u32) -> ((String, String, NumberKind), String) {
+    let node = format!("node=\"{node}\"");
+    if let Some(known) = STATUS_NUMBERS.iter().find(|it| it.name == name) {
+        return ((metric(name), known.about.to_owned(), known.kind), node);
+    }
+    let validator = name.strip_prefix("validator-").and_then(|it| it.split_once('-'));
+    match validator.filter(|(number, _)| number.bytes().all(|it| it.is_ascii_digit())) {
+        Some((number, what)) => {
+            let about = format!("votes at a validator of the tree: {what}");
+            let kind = if what == "waiting" { NumberKind::Gauge } else { NumberKind::Counter };
+            let labels = format!("{node},validator=\"{number}\"");
+            ((metric(&format!("validator-{what}")), about, kind), labels)
+        }
+        None => {
+            let about = "messages between drivers that were judged".to_owned();
+            ((metric(name), about, NumberKind::Counter), node)
+        }
+    }
+}
+
+/// A number of `INFO`.
+fn of_redis(name: &str) -> (String, String, NumberKind) {
+    let grows = name.starts_with("total_") || GROWING.contains(&name);
+    let kind = if grows { NumberKind::Counter } else { NumberKind::Gauge };
+    (metric(&format!("redis_{name}")), format!("`{name}` of the command INFO"), kind)
+}
+
+/// A name as Prometheus takes it: letters, digits and underscores.
+fn metric(name: &str) -> String {
+    let plain = |it: char| if it.is_ascii_alphanumeric() { it } else { '_' };
+    format!("muesli_{}", name.chars().map(plain).collect::<String>())
+}
+
+fn write(metrics: &BTreeMap<String, Metric>) -> String {
+    let mut out = String::new();
+    for (name, Metric { about, kind, samples }) in metrics {
+        let kind = match kind {
+            NumberKind::Counter => "counter",
+            NumberKind::Gauge => "gauge",
+        };
+        let _ = write!(out, "# HELP {name} {about}\n# TYPE {name} {kind}\n");
+        for (labels, number) in samples {
+            let _ = match labels.is_empty() {
+                true => writeln!(out, "{name} {number}"),
+                false => writeln!(out, "{name}{{{labels}}} {number}"),
+            };
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(is_redis: bool, numbers: &[(&str, u64)]) -> Measured {
+        let numbers = numbers.iter().map(|(name, it)| ((*name).to_owned(), *it)).collect();
+        Measured { is_redis, numbers: vec![(3, numbers)], trouble: None }
+    }
+
+    #[test]
+    fn each_number_has_its_kind_and_its_labels() {
+        let native =
+            measured(false, &[("in-doubt", 2), ("validator-7-merged", 9), ("map-taken", 1)]);
+        let redis = measured(true, &[("total_commands_processed", 5), ("tcp_port", 6379)]);
+        let text = metrics(&[native, redis]);
+        for line in [
+            "# TYPE muesli_in_doubt gauge",
+            "muesli_in_doubt{node=\"3\"} 2",
+            "# TYPE muesli_validator_merged counter",
+            "muesli_validator_merged{node=\"3\",validator=\"7\"} 9",
+            "muesli_map_taken{node=\"3\"} 1",
+            "# TYPE muesli_redis_total_commands_processed counter",
+            "muesli_redis_total_commands_processed 5",
+            "muesli_up{door=\"native\"} 1",
+            "muesli_up{door=\"redis\"} 1",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line} is not in\n{text}");
+        }
+        assert!(!text.contains("tcp_port"), "{text}");
+        let silent = Measured { trouble: Some("no answer".to_owned()), ..Measured::default() };
+        assert!(metrics(&[silent]).contains("muesli_up{door=\"native\"} 0\n"));
+    }
+
+    #[test]
+    fn a_metric_is_described_once_and_before_its_samples() {
+        let two = [measured(false, &[("clients", 1)]), measured(false, &[("clients", 2)])];
+        let text = metrics(&two);
+        assert_eq!(text.matches("# TYPE muesli_clients ").count(), 1, "{text}");
+        assert_eq!(text.matches("\nmuesli_clients{").count(), 2, "{text}");
+    }
+}
