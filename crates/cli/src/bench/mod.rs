@@ -93,7 +93,8 @@ struct BenchOptions {
     /// `muesli reproduce`, such as message-us=20, or cores=8 for machines of eight nodes each,
     /// which are cores that reach each other without a packet; rack-nodes=8, with rack-packets=N
     /// and rack-mb=N a second, puts them into racks that share a link to the others, on a started
-    /// cluster through a proxy, with the clients in the first rack; several times for several
+    /// cluster through a proxy, with the clients in the first rack; model=hyflow takes the machine
+    /// of figures in its place; several times for several, in their order
     #[arg(long = "machine", value_name = "NAME=VALUE")]
     machine: Vec<String>,
     #[command(flatten)]

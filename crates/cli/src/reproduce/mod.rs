@@ -64,9 +64,9 @@ struct ReproduceOptions {
     /// Another number of replicas
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=16))]
     replicas: Option<u16>,
-    /// A change of the machine, to see what it decides (pauses=true, lock-wait-ms=N, message-us=N,
-    /// read-us=N, validate-us=N, tail-us=N, packet-us=N, patience=N, rack-nodes=N, rack-packets=N,
-    /// rack-mb=N, cores=N, core-us=N); several times for several
+    /// A change of the machine, to see what it decides (pauses=true, model=NAME, lock-wait-ms=N,
+    /// message-us=N, read-us=N, validate-us=N, tail-us=N, packet-us=N, patience=N, rack-nodes=N,
+    /// rack-packets=N, rack-mb=N, cores=N, core-us=N); several times for several
     #[arg(long = "machine", value_name = "NAME=VALUE")]
     machine: Vec<String>,
     /// The folder for tables and plots

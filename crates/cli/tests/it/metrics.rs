@@ -82,7 +82,7 @@ fn a_lone_server_says_its_numbers_and_that_it_is_ready() {
     assert_eq!(server.number("muesli_ready"), 1);
     let before = server.number("muesli_versions_installed");
     let address = &server.addresses[0];
-    let put = muesli(&["shell", "--connect", address, "-c", "put a b"]);
+    let put = muesli(&["shell", "--connect", address, "-c", "create notes; put a b"]);
     assert_eq!(status(&put), 0, "{}", text(&put.stderr));
     assert!(server.number("muesli_versions_installed") > before, "a commit was counted");
     let all = server.get("/metrics");

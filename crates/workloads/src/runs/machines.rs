@@ -81,9 +81,11 @@ pub struct MachineModel {
 /// A change of a machine that cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{0}` is no change of a machine: expected one of pauses=true, pauses=false, and \
+    "`{0}` is no change of a machine: expected one of pauses=true, pauses=false, model=NAME, and \
      lock-wait-ms=N, message-us=N, read-us=N, validate-us=N, tail-us=N, packet-us=N, patience=N, \
-     rack-nodes=N, rack-packets=N, rack-mb=N, cores=N, core-us=N"
+     rack-nodes=N, rack-packets=N, rack-mb=N, cores=N, core-us=N; a model is one of \
+     measured, bumper-cluster, bumper-port, cloud-tm, hyflow, hyflow2-core, hyflow2-machine, \
+     alvin-site, m2paxos-node, amaro-cluster, future-grid"
 )]
 pub struct NoChange(String);
 
@@ -101,6 +103,21 @@ const AT_ONCE: Retry = Retry {
     pause_max: Duration::ZERO,
     child_retries: 4,
 };
+
+/// The machines that figures are run on, by name.
+pub const MODELS: &[(&str, fn() -> MachineModel)] = &[
+    ("measured", MachineModel::measured),
+    ("bumper-cluster", MachineModel::bumper_cluster),
+    ("bumper-port", MachineModel::bumper_port),
+    ("cloud-tm", MachineModel::cloud_tm),
+    ("hyflow", MachineModel::hyflow),
+    ("hyflow2-core", MachineModel::hyflow2_core),
+    ("hyflow2-machine", MachineModel::hyflow2_machine),
+    ("alvin-site", MachineModel::alvin_site),
+    ("m2paxos-node", MachineModel::m2paxos_node),
+    ("amaro-cluster", MachineModel::amaro_cluster),
+    ("future-grid", MachineModel::future_grid),
+];
 
 impl MachineModel {
     /// The times of a node, as somebody who runs it on this machine would set them.
@@ -121,7 +138,8 @@ impl MachineModel {
     /// ends); how long a message is under way on average beyond the least that it is; by how much
     /// the times of nodes are longer than usual; and how many nodes with data a rack has, with the
     /// packets and the megabytes a second of its links; and how many nodes with data are cores of
-    /// one machine, with what it costs to hand something over to another one (both ends).
+    /// one machine, with what it costs to hand something over to another one (both ends). Or takes
+    /// another machine in its place, one of [`MODELS`], with `model=name`.
     ///
     /// # Errors
     /// There is no such change.
@@ -131,6 +149,11 @@ impl MachineModel {
         if name == "pauses" {
             let pauses: bool = value.parse().map_err(|_| wrong())?;
             self.retry = if pauses { WITH_PAUSES } else { AT_ONCE };
+            return Ok(());
+        }
+        if name == "model" {
+            let (_, model) = MODELS.iter().find(|(known, _)| *known == value).ok_or_else(wrong)?;
+            *self = model();
             return Ok(());
         }
         let number: f64 = value.parse().map_err(|_| wrong())?;
@@ -438,6 +461,10 @@ mod tests {
         let mut cores = port.clone();
         ["cores=8", "core-us=0.3"].iter().for_each(|text| cores.change(text).unwrap());
         assert_eq!((cores.cores, cores.costs.core), (8, Span::from_nanos(150)));
+        for (name, model) in MODELS {
+            assert_eq!(changed(&format!("model={name}")).unwrap(), model());
+        }
+        assert!(changed("model=abacus").is_err());
         for text in ["validate-us", "validate-us=-1", "validate-us=NaN", "pauses=1", "colour=1"] {
             assert!(changed(text).unwrap_err().to_string().contains(text), "{text}");
         }
