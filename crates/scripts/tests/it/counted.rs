@@ -28,9 +28,9 @@ fn assert_counted(codes: &[&str]) {
 fn the_instructions_of_coroutines_are_counted() {
     assert_counted(&[
         "local function f(n) if n == 0 then return end \
-         for i = 1, 45 do coroutine.resume(coroutine.create(f), n - 1) end end f(3)",
+         for i = 1, 7 do coroutine.resume(coroutine.create(f), n - 1) end end f(6)",
         "local function f(n) if n == 0 then return end \
-         for i = 1, 45 do coroutine.wrap(f)(n - 1) end end f(3)",
+         for i = 1, 7 do coroutine.wrap(f)(n - 1) end end f(6)",
     ]);
 }
 
