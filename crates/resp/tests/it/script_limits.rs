@@ -85,11 +85,11 @@ fn what_a_client_leaves_behind_ends() {
 }
 
 /// What the scripts of the next test have said as they began and ended.
-static TURNS: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+static BEGINS_AND_ENDS: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 
 #[test]
 fn many_scripts_run_beside_each_other() {
-    let script_notice = |line: &str| TURNS.lock().unwrap().push(line.to_owned());
+    let script_notice = |line: &str| BEGINS_AND_ENDS.lock().unwrap().push(line.to_owned());
     let resp = RespOptions { script_notice, ..RespOptions::default() };
     let server = Server::with(muesli::Options::default(), &resp);
     let mut runners: Vec<_> = (0..20).map(|_| server.client()).collect();
@@ -102,7 +102,7 @@ fn many_scripts_run_beside_each_other() {
         assert_eq!(runner.reply(), "done");
     }
     server.client().play("DBSIZE -> 20");
-    let lines = TURNS.lock().unwrap();
+    let lines = BEGINS_AND_ENDS.lock().unwrap();
     let before_an_end = lines.iter().take_while(|it| it.ends_with("begins")).count();
     assert!(before_an_end > 1, "one ran after the other: {lines:?}");
 }
