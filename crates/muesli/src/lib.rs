@@ -63,6 +63,7 @@ pub use data::space::{Space, TypedSpace};
 pub use database::compacted::Compacted;
 pub use database::handle::Db;
 pub use dispatch::report::Report;
+pub use dispatch::yield_now::yield_now;
 #[cfg(feature = "cluster")]
 pub use durable::{Durable, SyncPolicy};
 pub use embedded::protocols::{protocol_names, register_protocol};

@@ -2,6 +2,7 @@
 
 use mlua::{Lua, Table, Value};
 
+use crate::natives::Natives;
 use crate::numbers::general;
 use crate::value::ScriptValue;
 
@@ -104,20 +105,23 @@ pub(crate) fn strings(lua: &Lua, all: &[Vec<u8>]) -> mlua::Result<Table> {
 }
 
 /// What a script has answered, as a reply.
-pub(crate) struct ReplyBuilder {
+pub(crate) struct ReplyBuilder<'a> {
+    pub lua: &'a Lua,
+    pub natives: &'a Natives,
     /// Whether the script has asked for the third version of the protocol.
     pub resp3: bool,
     /// So many bytes may still be added.
     pub bytes_left: usize,
 }
 
-impl ReplyBuilder {
+impl ReplyBuilder<'_> {
     /// A value of Lua as a reply.
     ///
     /// # Errors
-    /// The reply would be too long.
+    /// The reply would be too long, or the run is to stop.
     pub fn value(&mut self, value: &Value, depth: usize) -> Result<ScriptValue, String> {
         self.take(VALUE_BYTES)?;
+        self.natives.charge_value(self.lua).map_err(|_| self.stop_text())?;
         match value {
             Value::String(text) => Ok(ScriptValue::Bytes(self.bytes(&text.as_bytes())?)),
             Value::Boolean(yes) if self.resp3 => Ok(ScriptValue::Bool(*yes)),
@@ -128,6 +132,10 @@ impl ReplyBuilder {
                 Ok(number(other).map_or(ScriptValue::Null, |it| ScriptValue::Integer(it as i64)))
             }
         }
+    }
+
+    fn stop_text(&self) -> String {
+        self.natives.budget.reason().unwrap_or_default()
     }
 
     fn take(&mut self, bytes: usize) -> Result<(), String> {
@@ -192,6 +200,7 @@ impl ReplyBuilder {
         table: &Table,
         depth: usize,
     ) -> Result<Vec<(ScriptValue, ScriptValue)>, String> {
+        self.natives.charge_table(self.lua).map_err(|_| self.stop_text())?;
         let mut all = Vec::new();
         for pair in table.pairs::<Value, Value>() {
             let Ok((key, value)) = pair else { break };

@@ -89,7 +89,7 @@ pub enum ScriptTask {
 #[derive(Clone, Debug)]
 pub struct ScriptJob {
     /// What is to be done.
-    pub task: ScriptTask,
+    pub task: Rc<ScriptTask>,
     /// How much it may take.
     pub limits: ScriptLimits,
     /// What random numbers begin with.

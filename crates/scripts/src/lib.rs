@@ -5,8 +5,10 @@
 //! and goes on with the reply. It knows neither keys nor transactions nor connections; what it is
 //! given and what it gives are a [`ScriptJob`] and [`ScriptStep`]s.
 //!
-//! No script stops the process or keeps it for ever: instructions, time, memory, nesting and the
-//! steps of patterns have bounds, and one that runs for long lets others go on between.
+//! No script stops the process or keeps it for ever: instructions, time, memory and nesting have
+//! bounds, what functions in C and Rust do for it counts as instructions, and a script that runs
+//! for long lets others go on between. An instruction of Lua is not interrupted: where it works on
+//! all of a string, it takes as long as that is, which memory bounds.
 //!
 //! What scripts find is that of Redis 7.0: `docs/using/redis.md` has the differences.
 

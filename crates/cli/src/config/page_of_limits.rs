@@ -242,6 +242,32 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "CLIENTS_ASKED_MAX: usize = 256;",
         "in doubt of nothing of this client, 256 clients",
     ),
+    ("resp/src/engine/interpreters.rs", "RUNNING_MAX: usize = 128;", "| scripts at a time | 128 |"),
+    (
+        "resp/src/keyspace/scope.rs",
+        "EFFECT_BYTES_MAX: usize = 16 << 20;",
+        "of a transaction with scripts | 16 MiB, with 64 bytes for each |",
+    ),
+    (
+        "resp/src/keyspace/events.rs",
+        "EFFECT_BYTES: usize = 64;",
+        "of a transaction with scripts | 16 MiB, with 64 bytes for each |",
+    ),
+    (
+        "scripts/src/running/asking.rs",
+        "LOG_BYTES_MAX: usize = 1024;",
+        "| a line of `redis.log` | 1,024 bytes |",
+    ),
+    (
+        "resp/src/server/shared.rs",
+        "ERROR_CODES_MAX: usize = 128;",
+        "counts apart | 128, of 32 letters, digits or `_` |",
+    ),
+    (
+        "resp/src/server/shared.rs",
+        "ERROR_CODE_BYTES_MAX: usize = 32;",
+        "counts apart | 128, of 32 letters, digits or `_` |",
+    ),
     (
         "threads/src/lib.rs",
         "THREADS_MAX: usize = 256;",

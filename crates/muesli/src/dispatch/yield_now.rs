@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Lets other tasks run.
-pub(crate) fn yield_now() -> impl Future<Output = ()> {
+/// Lets the other tasks of a loop run, of a database in this process ([`Db::run_on`](crate::Db)).
+pub fn yield_now() -> impl Future<Output = ()> {
     Yield { yielded: false }
 }
 

@@ -43,8 +43,9 @@ impl ScriptCache {
         self.scripts.borrow().contains_key(sha)
     }
 
+    /// Has the server know a script, unless that is longer than all of them may be.
     pub fn insert(&self, sha: String, code: Rc<[u8]>, flags: ScriptFlags) {
-        if self.contains(&sha) {
+        if code.len() > BYTES_MAX || self.contains(&sha) {
             return;
         }
         let mut scripts = self.scripts.borrow_mut();
@@ -105,6 +106,9 @@ mod tests {
         assert!(count <= SCRIPTS_MAX && bytes == 8 * count, "{count} {bytes}");
         cache.insert("long".to_owned(), vec![0; BYTES_MAX].into(), ScriptFlags::default());
         assert_eq!(cache.size(), (1, BYTES_MAX));
+        let too_long = vec![0; BYTES_MAX + 1].into();
+        cache.insert("too long".to_owned(), too_long, ScriptFlags::default());
+        assert!(cache.contains("long") && !cache.contains("too long"));
         cache.clear();
         assert_eq!(cache.size(), (0, 0));
     }

@@ -5,8 +5,9 @@ use std::rc::Rc;
 
 use muesli_scripts::Interpreter;
 
-/// So many scripts can run at a time: each waits for commands, or for its next moment.
-const RUNNING_MAX: usize = 1024;
+/// So many scripts can run at a time: each waits for commands, or for its next moment, and has its
+/// memory meanwhile.
+const RUNNING_MAX: usize = 128;
 /// So many interpreters are kept that have nothing to do.
 const IDLE_MAX: usize = 8;
 

@@ -172,8 +172,9 @@ pub(crate) fn dumped(set: &LibrarySet) -> Vec<u8> {
     bytes
 }
 
-/// The code of the libraries of such bytes; `None`: these are other bytes.
-pub(crate) fn undumped(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+/// The code of the libraries of such bytes; `None`: these are other bytes, or more libraries than
+/// there may be.
+pub(crate) fn parse_dump(bytes: &[u8]) -> Option<Vec<&[u8]>> {
     let (body, sum) = bytes.split_last_chunk()?;
     if u64::from_be_bytes(*sum) != xxh3_64(body) {
         return None;
@@ -181,7 +182,10 @@ pub(crate) fn undumped(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut rest = body.strip_prefix(&[DUMP_FORMAT])?;
     let mut payloads = Vec::new();
     while !rest.is_empty() {
-        payloads.push(take(&mut rest)?.to_vec());
+        if payloads.len() == LIBRARIES_MAX {
+            return None;
+        }
+        payloads.push(take(&mut rest)?);
     }
     Some(payloads)
 }
@@ -212,12 +216,22 @@ mod tests {
         set.add(library.clone()).unwrap();
         set.add(made("other", &["h"])).unwrap();
         let bytes = dumped(&set);
-        let payloads: Vec<_> = set.libraries.values().map(|it| it.payload.to_vec()).collect();
-        assert_eq!(undumped(&bytes), Some(payloads));
+        let payloads: Vec<_> = set.libraries.values().map(|it| &*it.payload).collect();
+        assert_eq!(parse_dump(&bytes), Some(payloads));
         for at in 0..bytes.len() {
             let mut wrong = bytes.clone();
             wrong[at] ^= 1;
-            assert_eq!(undumped(&wrong), None);
+            assert_eq!(parse_dump(&wrong), None);
+        }
+    }
+
+    #[test]
+    fn a_dump_has_no_more_libraries_than_there_may_be() {
+        for (count, is_one) in [(LIBRARIES_MAX, true), (LIBRARIES_MAX + 1, false)] {
+            let mut bytes = vec![DUMP_FORMAT];
+            (0..count).for_each(|_| push(&mut bytes, b""));
+            bytes.extend(xxh3_64(&bytes).to_be_bytes());
+            assert_eq!(parse_dump(&bytes).is_some(), is_one);
         }
     }
 

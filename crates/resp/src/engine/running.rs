@@ -11,8 +11,9 @@ pub(crate) struct RunningScript {
     pub name: String,
     /// The command that it was called by.
     pub command: Vec<Vec<u8>>,
+    /// When its transaction has begun to run scripts.
     pub since: Instant,
-    is_function: bool,
+    pub is_function: bool,
     is_killed: Cell<bool>,
 }
 
@@ -29,6 +30,11 @@ impl RunningScript {
                  NOSAVE."
             }
         }
+    }
+
+    /// It is to end.
+    pub fn kill(&self) {
+        self.is_killed.set(true);
     }
 
     pub fn is_killed(&self) -> bool {
@@ -48,8 +54,14 @@ pub(crate) struct RunningMark {
 }
 
 impl RunningScripts {
-    pub fn begin(&self, name: &str, command: Vec<Vec<u8>>, is_function: bool) -> RunningMark {
-        let (name, since, is_killed) = (name.to_owned(), Instant::now(), Cell::new(false));
+    /// A script runs, of a transaction that has run scripts since then.
+    pub fn begin(
+        &self,
+        (name, is_function): (&str, bool),
+        command: Vec<Vec<u8>>,
+        since: Instant,
+    ) -> RunningMark {
+        let (name, is_killed) = (name.to_owned(), Cell::new(false));
         let script = Rc::new(RunningScript { name, command, since, is_function, is_killed });
         self.0.borrow_mut().push(script.clone());
         RunningMark { script, all: self.0.clone() }
@@ -59,7 +71,7 @@ impl RunningScripts {
     pub fn kill(&self, functions: bool) -> bool {
         let all = self.0.borrow();
         let chosen = all.iter().filter(|it| it.is_function == functions);
-        chosen.inspect(|it| it.is_killed.set(true)).count() > 0
+        chosen.inspect(|it| it.kill()).count() > 0
     }
 
     /// The one that has run for the longest time.

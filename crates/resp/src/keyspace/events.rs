@@ -1,6 +1,7 @@
 //! What is told of keys that change, to those who listen to keyspace events.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 /// Something that happened to a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,11 +30,17 @@ pub(crate) struct KeyEvents {
     /// What the command that runs is told as.
     cause: Cell<Option<(char, &'static str)>>,
     all: RefCell<Vec<KeyEvent>>,
+    /// How many bytes they have, with all else that is told after the commit.
+    bytes: Rc<Cell<usize>>,
 }
 
+/// What each of the things that are told after the commit costs, beside its bytes.
+pub(super) const EFFECT_BYTES: usize = 64;
+
 impl KeyEvents {
-    pub fn new(wanted: bool) -> KeyEvents {
-        KeyEvents { wanted, ..KeyEvents::default() }
+    /// Events that count their bytes here.
+    pub fn new(wanted: bool, bytes: Rc<Cell<usize>>) -> KeyEvents {
+        KeyEvents { wanted, bytes, ..KeyEvents::default() }
     }
 
     /// A command of this name and group runs from now on.
@@ -59,14 +66,15 @@ impl KeyEvents {
 
     pub fn add(&self, class: char, name: &'static str, db: u8, key: &[u8]) {
         if self.wanted {
+            self.bytes.set(self.bytes.get() + EFFECT_BYTES + key.len());
             self.all.borrow_mut().push(KeyEvent { class, name, db, key: key.to_vec() });
         }
     }
 
     /// Those of a child of the transaction.
     #[cfg(feature = "scripts")]
-    pub fn child(&self) -> KeyEvents {
-        KeyEvents::new(self.wanted)
+    pub fn child(&self, bytes: Rc<Cell<usize>>) -> KeyEvents {
+        KeyEvents::new(self.wanted, bytes)
     }
 
     /// Adds those of a child.
@@ -123,7 +131,8 @@ mod tests {
     #[test]
     fn a_change_is_one_event_and_only_if_wanted() {
         for wanted in [false, true] {
-            let events = KeyEvents::new(wanted);
+            let bytes = Rc::new(Cell::new(0));
+            let events = KeyEvents::new(wanted, bytes.clone());
             events.begin("hmset", "hash");
             events.changed(0, b"a");
             events.changed(0, b"a");
@@ -131,6 +140,7 @@ mod tests {
             let names: Vec<_> = events.take().into_iter().map(|it| (it.name, it.key)).collect();
             let expected = vec![("hset", b"a".to_vec()), ("hset", b"b".to_vec())];
             assert_eq!(names, if wanted { expected } else { Vec::new() });
+            assert_eq!(bytes.get(), if wanted { 2 * (EFFECT_BYTES + 1) } else { 0 });
         }
     }
 }

@@ -1,12 +1,14 @@
 //! A transaction, as commands see it: keys of databases, what they have, and when they expire.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use muesli::{Range, SmallBytes, Space, Tx};
 
 #[cfg(feature = "scripts")]
 use super::events::KeyEvent;
-use super::events::{KeyEvents, PublishedMessage};
+use super::events::{EFFECT_BYTES, KeyEvents, PublishedMessage};
 use super::header::{KeyHeader, KeyValue, ValueKind};
 use super::rows::{ContentPart, DATABASES, Generation, Id, RowKey, hash, tag};
 use super::stop::{CommandStop, texts};
@@ -47,7 +49,7 @@ pub(crate) struct KeyScope<'t> {
     stripes: u8,
     generations: RefCell<[Option<Generation>; DATABASES]>,
     /// Lists and sorted sets that have grown.
-    pub ready: RefCell<Vec<Ready>>,
+    pub ready: RefCell<BTreeSet<Ready>>,
     /// Any key may have something now: databases were swapped.
     pub all_ready: Cell<bool>,
     /// How many changes were made.
@@ -56,17 +58,25 @@ pub(crate) struct KeyScope<'t> {
     pub events: KeyEvents,
     /// What scripts have for channels, once it has committed.
     pub published: RefCell<Vec<PublishedMessage>>,
+    /// How many bytes all have that is told after the commit.
+    effect_bytes: Rc<Cell<usize>>,
 }
+
+/// So many bytes a transaction has of what is told after its commit, where a script is to add to
+/// them: messages, events, and keys that others may wait for.
+#[cfg(feature = "scripts")]
+const EFFECT_BYTES_MAX: usize = 16 << 20;
 
 /// What a child of a transaction has done, beside its rows.
 #[cfg(feature = "scripts")]
 pub(crate) struct ChildEffects {
     generations: [Option<Generation>; DATABASES],
-    ready: Vec<Ready>,
+    ready: BTreeSet<Ready>,
     all_ready: bool,
     changes: u64,
     events: Vec<KeyEvent>,
     published: Vec<PublishedMessage>,
+    bytes: usize,
 }
 
 /// A key in a transaction, with what it has.
@@ -120,7 +130,13 @@ impl<'t> KeyScope<'t> {
             changes: Cell::new(0),
             events: KeyEvents::default(),
             published: RefCell::default(),
+            effect_bytes: Rc::default(),
         }
+    }
+
+    /// Has events be told, where somebody may want to know.
+    pub fn with_events(self, wanted: bool) -> KeyScope<'t> {
+        KeyScope { events: KeyEvents::new(wanted, self.effect_bytes.clone()), ..self }
     }
 
     /// The same for a child of the transaction, whose changes can be undone alone.
@@ -131,7 +147,8 @@ impl<'t> KeyScope<'t> {
     {
         let child = KeyScope::new(tx, self.space, self.ids, self.now, self.stripes);
         *child.generations.borrow_mut() = *self.generations.borrow();
-        KeyScope { events: self.events.child(), ..child }
+        let effect_bytes = Rc::new(Cell::new(self.effect_bytes.get()));
+        KeyScope { events: self.events.child(effect_bytes.clone()), effect_bytes, ..child }
     }
 
     /// What a child has done, beside its rows.
@@ -144,6 +161,7 @@ impl<'t> KeyScope<'t> {
             changes: self.changes.get(),
             events: self.events.take(),
             published: self.published.take(),
+            bytes: self.effect_bytes.get(),
         }
     }
 
@@ -156,6 +174,31 @@ impl<'t> KeyScope<'t> {
         self.all_ready.set(self.all_ready.get() || child.all_ready);
         self.changes.set(self.changes.get() + child.changes);
         self.events.merge(child.events);
+        self.effect_bytes.set(child.bytes);
+    }
+
+    /// A script has a message for a channel.
+    #[cfg(feature = "scripts")]
+    pub fn publish(&self, message: PublishedMessage) {
+        self.add_effect(message.channel.len() + message.message.len());
+        self.published.borrow_mut().push(message);
+    }
+
+    /// # Errors
+    /// So much is told after the commit that a script is not to add to it.
+    #[cfg(feature = "scripts")]
+    pub fn check_effects(&self) -> Result<(), CommandStop> {
+        if self.effect_bytes.get() <= EFFECT_BYTES_MAX {
+            return Ok(());
+        }
+        CommandStop::refused(format!(
+            "LIMIT the messages and events of a transaction with scripts have no more than \
+             {EFFECT_BYTES_MAX} bytes"
+        ))
+    }
+
+    fn add_effect(&self, bytes: usize) {
+        self.effect_bytes.set(self.effect_bytes.get() + EFFECT_BYTES + bytes);
     }
 
     pub async fn get(&self, row: SmallBytes) -> Result<Option<SmallBytes>, CommandStop> {
@@ -356,7 +399,9 @@ impl<'t> KeyScope<'t> {
 
     /// A list or sorted set has grown: who waits for it is served after the commit.
     pub fn is_ready(&self, entry: &KeyHandle) {
-        self.ready.borrow_mut().push((entry.db, entry.key.clone()));
+        if self.ready.borrow_mut().insert((entry.db, entry.key.clone())) {
+            self.add_effect(entry.key.len());
+        }
     }
 
     /// A collection that has lost its last member is taken away.

@@ -33,6 +33,7 @@ pub(crate) mod texts {
     pub const SYNTAX: &str = "ERR syntax error";
     pub const NO_INTEGER: &str = "ERR value is not an integer or out of range";
     pub const NO_FLOAT: &str = "ERR value is not a valid float";
+    pub const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
     pub const NO_KEY: &str = "ERR no such key";
     pub const OUT_OF_RANGE: &str = "ERR index out of range";
     pub const OVERFLOW: &str = "ERR increment or decrement would overflow";

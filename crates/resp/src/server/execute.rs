@@ -1,5 +1,7 @@
 //! Commands as transactions: several of one client together, so that a pipeline costs one commit.
 
+use std::collections::BTreeSet;
+
 use muesli::{Error, ErrorKind, Tx};
 
 use super::channels::ChannelKind;
@@ -10,7 +12,7 @@ use crate::commands::spec::{Body, Spec};
 use crate::commands::table::keys_of;
 #[cfg(feature = "scripts")]
 use crate::engine::ScriptsTaken;
-use crate::keyspace::events::{KeyEvent, KeyEvents, PublishedMessage};
+use crate::keyspace::events::{KeyEvent, PublishedMessage};
 use crate::keyspace::rows::DATABASES;
 use crate::keyspace::scope::{KeyScope, Ready};
 use crate::keyspace::stop::CommandStop;
@@ -51,7 +53,7 @@ const REPLY_BYTES: usize = 1 << 20;
 /// What a transaction has done, told once it has committed.
 struct Done {
     ran: RunResult,
-    ready: Vec<Ready>,
+    ready: BTreeSet<Ready>,
     all_ready: bool,
     changes: u64,
     events: Vec<KeyEvent>,
@@ -141,9 +143,8 @@ impl Shared {
 
     /// A transaction as commands see it.
     fn scope<'a>(&'a self, tx: &'a Tx) -> KeyScope<'a> {
-        let mut scope = KeyScope::new(tx, self.space, &self.ids, self.now_ms(), self.stripes);
-        scope.events = KeyEvents::new(self.has_event_classes.get());
-        scope
+        let scope = KeyScope::new(tx, self.space, &self.ids, self.now_ms(), self.stripes);
+        scope.with_events(self.has_event_classes.get())
     }
 
     /// Tells those who listen what has happened to keys.

@@ -1,19 +1,17 @@
 //! A server that runs, and its end.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use mio::net::TcpListener;
 use muesli::blocking::block_on;
-use muesli::{Db, Error, Space, SpaceOptions};
+use muesli::{Db, Error, Space, SpaceOptions, yield_now};
 use thiserror::Error;
 
 use super::front::RespFront;
@@ -210,7 +208,7 @@ async fn sweep_all(shared: &Shared, marks: &mut Vec<u8>) {
         if !step.is_full {
             break;
         }
-        let_others_go_on().await;
+        yield_now().await;
     }
     loop {
         let swept = shared.transact(async |scope| {
@@ -220,7 +218,7 @@ async fn sweep_all(shared: &Shared, marks: &mut Vec<u8>) {
         if !swept.await.unwrap_or(false) {
             break;
         }
-        let_others_go_on().await;
+        yield_now().await;
     }
     loop {
         let from = std::mem::take(marks);
@@ -230,21 +228,8 @@ async fn sweep_all(shared: &Shared, marks: &mut Vec<u8>) {
         if !step.is_full {
             break;
         }
-        let_others_go_on().await;
+        yield_now().await;
     }
-}
-
-/// Lets the other tasks go on.
-async fn let_others_go_on() {
-    let mut is_first = true;
-    poll_fn(|cx| {
-        if !std::mem::replace(&mut is_first, false) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use super::blocked::Waiter;
 use super::client::{RespClient, Unblocked};
 use super::execute::{CommandItem, RunResult, error_reply};
-use super::own::transactions::{ExecutedCommand, OUT_OF_MEMORY, exec};
+use super::own::transactions::{ExecutedCommand, exec};
 use super::own::{ServerCall, run};
 use super::shared::{Shared, add};
 use crate::call::wrong_number;
@@ -20,7 +20,7 @@ use crate::commands::many_keys::waits_for;
 use crate::commands::spec::{Body, Spec};
 use crate::commands::table::find;
 use crate::keyspace::header::ValueKind;
-use crate::keyspace::stop::CommandStop;
+use crate::keyspace::stop::{CommandStop, texts};
 use crate::protocol::reply::{RespReply, RespVersion};
 use crate::protocol::request::{ProtocolError, RespCommand};
 
@@ -147,7 +147,7 @@ fn admitted(
         return Err(RespReply::Error(busy.to_owned()));
     }
     if shared.is_over_memory.get() && spec.has("denyoom") {
-        return refused(OUT_OF_MEMORY.to_owned());
+        return refused(texts::OUT_OF_MEMORY.to_owned());
     }
     let state = client.state.borrow();
     if state.version == RespVersion::Resp2 && state.is_subscribed() && !may_subscriber(spec) {
@@ -234,15 +234,20 @@ async fn run_batch(
 ) {
     let mut bytes = command.size();
     let mut items = vec![CommandItem(command, spec)];
-    // Who waits for a key is to be served before the pusher's next command.
-    let most = if shared.blocked.count() > 0 { 1 } else { BATCH_MAX };
+    // Who waits for a key is to be served before the pusher's next command; and a script has limits
+    // of its own, and is run again for nothing that others have met.
+    let is_alone = shared.blocked.count() > 0 || spec.is_script();
+    let most = if is_alone { 1 } else { BATCH_MAX };
     let over = shared.is_over_memory.get();
     while items.len() < most && bytes < BATCH_BYTES {
         let mut next_spec = None;
         let next = client.next_if(|command| {
             next_spec = find(command.word(0)).filter(|spec| {
                 let is_data = matches!(spec.body, Body::Data(_)) && !spec.has("blocking");
-                is_data && spec.takes(command.len()) && !(over && spec.has("denyoom"))
+                is_data
+                    && !spec.is_script()
+                    && spec.takes(command.len())
+                    && !(over && spec.has("denyoom"))
             });
             next_spec.is_some()
         });

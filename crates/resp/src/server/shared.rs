@@ -30,14 +30,19 @@ pub(super) struct ServerStats {
     pub changes: Cell<u64>,
 }
 
-/// So many codes of errors are counted apart: scripts can answer any.
+/// So many codes of errors are counted apart, each of so many letters, at most: scripts can answer
+/// any.
 const ERROR_CODES_MAX: usize = 128;
+const ERROR_CODE_BYTES_MAX: usize = 32;
 
 impl ServerStats {
     /// A client is answered this error.
     pub fn count_error(&self, text: &str) {
         add(&self.errors, 1);
         let code = text.split([' ', '\r', '\n']).next().unwrap_or_default();
+        let is_letter = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
+        let is_code = (1..=ERROR_CODE_BYTES_MAX).contains(&code.len());
+        let code = if is_code && code.bytes().all(is_letter) { code } else { "ERR" };
         let mut codes = self.error_codes.borrow_mut();
         if let Some(count) = codes.get_mut(code) {
             *count += 1;
@@ -126,8 +131,8 @@ impl Shared {
         let Parts { db, space, ids, durable, port, clients_max, .. } = parts;
         let is_one_of_several = parts.shared;
         // What another member has answered before is to be seen by who asks this one afterwards.
-        let readers = if is_one_of_several { db.strict().read_only() } else { db.read_only() };
         let script_writers = if is_one_of_several { db.strict() } else { db.clone() };
+        let readers = script_writers.read_only();
         let shared = Shared {
             readers,
             script_writers,

@@ -14,5 +14,7 @@ mod restarts;
 #[cfg(feature = "scripts")]
 mod script_limits;
 #[cfg(feature = "scripts")]
+mod script_retries;
+#[cfg(feature = "scripts")]
 mod scripts;
 mod transactions;

@@ -71,23 +71,30 @@ fn others_are_refused_while_a_script_runs_where_that_is_asked_for() {
 #[test]
 fn what_a_client_leaves_behind_ends() {
     let server = Server::start();
-    let mut runner = server.client();
-    runner.begin_list(&["EVAL", "while true do redis.call('get', 'a') end", "0"]);
-    let mut client = server.client();
-    client.ask("CONFIG SET script-time-limit 200");
+    let (mut runner, mut client) = (server.client(), server.client());
+    client.play("CONFIG SET script-time-limit 300 -> OK");
+    let code = "redis.call('set', 'a', 1) while true do redis.call('get', 'a') end";
+    runner.begin_list(&["EVAL", code, "0"]);
+    while !client.ask("FUNCTION STATS").contains("duration_ms") {}
     drop(runner);
-    client.ask("SCRIPT KILL");
     let since = Instant::now();
     while client.ask("FUNCTION STATS").contains("duration_ms") {
         assert!(since.elapsed().as_secs() < 30, "it goes on");
     }
+    client.play("EXISTS a -> 0\nSCRIPT KILL -> NOTBUSY No scripts in execution right now.");
 }
+
+/// What the scripts of the next test have said as they began and ended.
+static BEGINS_AND_ENDS: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
 
 #[test]
 fn many_scripts_run_beside_each_other() {
-    let server = Server::start();
+    let script_notice = |line: &str| BEGINS_AND_ENDS.lock().unwrap().push(line.to_owned());
+    let resp = RespOptions { script_notice, ..RespOptions::default() };
+    let server = Server::with(muesli::Options::default(), &resp);
     let mut runners: Vec<_> = (0..20).map(|_| server.client()).collect();
-    let code = "for i = 1, 300000 do end redis.call('incr', KEYS[1]) return 'done'";
+    let code = "redis.log(3, 'begins') for i = 1, 5000000 do end redis.log(3, 'ends') \
+                redis.call('incr', KEYS[1]) return 'done'";
     for (at, runner) in runners.iter_mut().enumerate() {
         runner.begin_list(&["EVAL", code, "1", &format!("key:{at}")]);
     }
@@ -95,6 +102,87 @@ fn many_scripts_run_beside_each_other() {
         assert_eq!(runner.reply(), "done");
     }
     server.client().play("DBSIZE -> 20");
+    let lines = BEGINS_AND_ENDS.lock().unwrap();
+    let before_an_end = lines.iter().take_while(|it| it.ends_with("begins")).count();
+    assert!(before_an_end > 1, "one ran after the other: {lines:?}");
+}
+
+#[test]
+fn each_script_of_a_pipeline_has_limits_of_its_own() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.play("CONFIG SET script-instructions-limit 1500000 -> OK");
+    let code = "for i = 1, 500000 do end redis.call('incr', 'a') return 'done'";
+    for _ in 0..5 {
+        client.begin_list(&["EVAL", code, "0"]);
+        client.begin("GET none");
+    }
+    for _ in 0..5 {
+        assert_eq!((client.reply(), client.reply()), ("done".to_owned(), "nil".to_owned()));
+    }
+    client.play("GET a -> 5");
+}
+
+#[test]
+fn scripts_where_there_is_no_memory_left() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.play("SET a 1 -> OK\nCONFIG SET maxmemory 1 -> OK");
+    let set = "return redis.call('set', 'a', 2)";
+    let reply = eval(&mut client, set, "0");
+    assert!(reply.starts_with("OOM command not allowed"), "{reply}");
+    let reply = eval(&mut client, &format!("#!lua\n{set}"), "0");
+    assert!(reply.starts_with("OOM allow-oom flag is not set"), "{reply}");
+    assert_eq!(eval(&mut client, "return redis.call('get', 'a')", "0"), "1");
+    let reply = client.ask_list(&["FUNCTION", "LOAD", "#!lua name=l\n"]);
+    assert!(reply.starts_with("OOM command not allowed"), "{reply}");
+    assert_eq!(eval(&mut client, &format!("#!lua flags=allow-oom\n{set}"), "0"), "OK");
+    client.play("CONFIG SET maxmemory 0 -> OK\nGET a -> 2");
+}
+
+#[test]
+fn codes_of_errors_that_scripts_answer_have_a_bound() {
+    let server = Server::start();
+    let mut client = server.client();
+    for code in ["MINE_1", "mi-ne", "a:b", &"L".repeat(32), &"L".repeat(33)] {
+        let script = format!("return {{err = '{code} text'}}");
+        assert_eq!(eval(&mut client, &script, "0"), format!("{code} text"));
+    }
+    for at in 0..200 {
+        eval(&mut client, "return {err = ARGV[1]}", &format!("0 CODE{at}"));
+    }
+    let info = client.ask("INFO errorstats");
+    assert!(info.contains("errorstat_MINE_1:count=1"), "{info}");
+    assert!(info.contains(&format!("errorstat_{}:count=1", "L".repeat(32))), "{info}");
+    assert!(info.contains("errorstat_ERR:count=3"), "{info}");
+    assert_eq!(info.matches("errorstat_").count(), 128, "{info}");
+}
+
+#[test]
+fn what_is_told_after_the_commit_has_a_bound() {
+    let server = Server::start();
+    let mut client = server.client();
+    let code = "local s = string.rep('x', 1e6) for i = 1, 100 do redis.call('publish', 'c', s) end";
+    let reply = eval(&mut client, code, "0");
+    assert!(reply.starts_with("LIMIT the messages and events"), "{reply}");
+    client.play("CONFIG SET notify-keyspace-events KA -> OK");
+    let key = "x".repeat(50_000);
+    let code = "for i = 1, 1000 do redis.call('set', KEYS[1], i) redis.call('del', KEYS[1]) end";
+    let reply = eval(&mut client, code, &format!("1 {key}"));
+    assert!(reply.starts_with("LIMIT the messages and events"), "{reply}");
+    // Those of scripts beside each other count together.
+    let code = "local s = string.rep('x', 1e6) for i = 1, 9 do redis.call('publish', 'c', s) end \
+                redis.call('ping') return 'fine'";
+    client.play("MULTI -> OK");
+    for _ in 0..3 {
+        assert_eq!(eval(&mut client, code, "0"), "QUEUED");
+    }
+    let reply = client.ask("EXEC");
+    assert!(reply.starts_with("[fine LIMIT the messages"), "{reply}");
+    // A key that is pushed to again and again is told once.
+    let code = "for i = 1, 2000 do redis.call('lpush', KEYS[1], i) end return 'fine'";
+    client.play("CONFIG SET notify-keyspace-events '' -> OK");
+    assert_eq!(eval(&mut client, code, &format!("1 {key}")), "fine");
 }
 
 /// What scripts have for the log in this test.

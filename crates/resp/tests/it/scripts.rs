@@ -24,7 +24,7 @@ fn scripts_are_run_by_code_and_by_hash() {
     let mut other = server.client();
     assert_eq!(other.ask(&format!("EVALSHA {sha} 1 a")), "10");
     assert_eq!(other.ask(&format!("EVALSHA_RO {} 1 a", sha.to_uppercase())), "10");
-    assert_eq!(other.ask(&format!("SCRIPT EXISTS {sha} abc")), "[1 0]");
+    assert_eq!(other.ask(&format!("SCRIPT EXISTS {sha} abc {}", sha.to_uppercase())), "[1 0 1]");
     other.play(
         "SCRIPT FLUSH -> OK
          EVALSHA abc 0 -> NOSCRIPT No matching script. Please use EVAL.
@@ -45,6 +45,25 @@ fn scripts_are_run_by_code_and_by_hash() {
         other.ask(&format!("EVALSHA {sha} 1 a")),
         "NOSCRIPT No matching script. Please use EVAL."
     );
+}
+
+#[test]
+fn scripts_that_are_flushed_are_not_known_and_end_what_they_do() {
+    let server = Server::start();
+    let (mut runner, mut client) = (server.client(), server.client());
+    runner.begin_list(&["EVAL", "for i = 1, 30000000 do end return redis.call('incr', 'a')", "0"]);
+    while !client.ask("FUNCTION STATS").contains("duration_ms") {}
+    let sha = client.ask_list(&["SCRIPT", "LOAD", "return 1"]);
+    assert_eq!(client.ask(&format!("SCRIPT EXISTS {sha}")), "[1]");
+    assert!(client.ask("INFO memory").contains("number_of_cached_scripts:1"));
+    client.play(
+        "SCRIPT FLUSH ASYNC -> OK
+         SCRIPT FLUSH NOW -> ERR SCRIPT FLUSH only support SYNC|ASYNC option",
+    );
+    assert_eq!(client.ask(&format!("SCRIPT EXISTS {sha}")), "[0]");
+    assert!(client.ask("INFO memory").contains("number_of_cached_scripts:0"));
+    assert!(client.ask(&format!("EVALSHA {sha} 0")).starts_with("NOSCRIPT"));
+    assert_eq!(runner.reply(), "1");
 }
 
 #[test]

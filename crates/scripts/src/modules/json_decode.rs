@@ -19,7 +19,7 @@ pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
             return fail(lua, "JSON parser does not support UTF-16 or UTF-32");
         }
         let depth_max = (depth_max as usize).min(DEPTH_MAX);
-        let mut reader = JsonReader { lua, text: &text, at: 0, depth_max, invalid };
+        let mut reader = JsonReader { lua, natives: &own, text: &text, at: 0, depth_max, invalid };
         let found = reader.value(0).and_then(|value| match reader.token()? {
             JsonToken::End => Ok(value),
             other => Err(reader.expected("the end", &other)),
@@ -80,6 +80,7 @@ impl JsonToken {
 /// JSON that is being read.
 struct JsonReader<'a> {
     lua: &'a Lua,
+    natives: &'a Natives,
     text: &'a [u8],
     at: usize,
     depth_max: usize,
@@ -99,6 +100,7 @@ impl JsonReader<'_> {
     }
 
     fn value_of(&mut self, token: JsonToken, depth: usize) -> Result<Value, JsonError> {
+        self.natives.charge_value(self.lua)?;
         match token {
             JsonToken::Text(text) => Ok(Value::String(self.lua.create_string(text)?)),
             JsonToken::Number(number) => Ok(Value::Number(number)),

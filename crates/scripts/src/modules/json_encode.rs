@@ -49,7 +49,9 @@ impl JsonSettings {
 }
 
 /// JSON that is being written.
-struct JsonWriter {
+struct JsonWriter<'a> {
+    lua: &'a Lua,
+    natives: &'a Natives,
     settings: JsonSettings,
     out: String,
     bytes: Vec<u8>,
@@ -62,12 +64,14 @@ pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
     let encode = move |lua: &Lua, (value, settings): (Value, Table)| -> Native {
         let settings = JsonSettings::read(&settings)?;
         let bytes_max = own.memory_bytes();
-        let mut writer = JsonWriter { settings, out: String::new(), bytes: Vec::new(), bytes_max };
+        let (natives, out, bytes) = (&*own, String::new(), Vec::new());
+        let mut writer = JsonWriter { lua, natives, settings, out, bytes, bytes_max };
         match writer.value(&value, 0) {
             Ok(()) => {
                 own.charge_bytes(lua, writer.bytes.len())?;
                 fine(Value::String(lua.create_string(&writer.bytes)?))
             }
+            Err(_) if own.budget.is_stopped() => Err(own.stopped()),
             Err(why) => fail(lua, &why),
         }
     };
@@ -82,11 +86,12 @@ fn cannot(value: &Value, why: &str) -> String {
     format!("Cannot serialise {kind}: {why}")
 }
 
-impl JsonWriter {
+impl JsonWriter<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), String> {
         if self.bytes.len() > self.bytes_max {
             return Err("not enough memory".to_owned());
         }
+        self.natives.charge_value(self.lua).map_err(|it| it.to_string())?;
         match value {
             Value::String(text) => self.text(&text.as_bytes()),
             Value::Boolean(true) => self.bytes.extend_from_slice(b"true"),
@@ -143,6 +148,7 @@ impl JsonWriter {
         if depth > self.settings.depth_max.min(DEPTH_MAX) {
             return Err(format!("Cannot serialise, excessive nesting ({depth})"));
         }
+        self.natives.charge_table(self.lua).map_err(|it| it.to_string())?;
         match self.array_length(value, table)? {
             Some(length) => {
                 self.bytes.push(b'[');
@@ -191,6 +197,7 @@ impl JsonWriter {
         let (mut longest, mut count) = (0.0_f64, 0.0);
         for pair in table.pairs::<Value, Value>() {
             let (key, _) = pair.map_err(|it| it.to_string())?;
+            self.natives.charge_value(self.lua).map_err(|it| it.to_string())?;
             match number(&key) {
                 Some(at) if at >= 1.0 && at.fract() == 0.0 && at < 2_147_483_648.0 => {
                     longest = longest.max(at);

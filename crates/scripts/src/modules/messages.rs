@@ -14,10 +14,13 @@ const DEPTH_MAX: usize = 16;
 pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua::Result<()> {
     let own = natives.clone();
     let pack = move |lua: &Lua, (values, count): (Table, usize)| -> Native {
-        let mut packer = Packer { out: Vec::new(), bytes_max: own.memory_bytes() };
+        let (natives, bytes_max) = (&*own, own.memory_bytes());
+        let mut packer = Packer { lua, natives, out: Vec::new(), bytes_max };
         for at in 1..=count {
-            if packer.value(&values.raw_get(at)?, 0).is_err() {
-                return fail(lua, "not enough memory");
+            match packer.value(&values.raw_get(at)?, 0) {
+                Ok(()) => {}
+                Err(_) if own.budget.is_stopped() => return Err(own.stopped()),
+                Err(TooMuch) => return fail(lua, "not enough memory"),
             }
         }
         own.charge_bytes(lua, packer.out.len())?;
@@ -27,19 +30,22 @@ pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
 }
 
 /// What is put together.
-struct Packer {
+struct Packer<'a> {
+    lua: &'a Lua,
+    natives: &'a Natives,
     out: Vec<u8>,
     bytes_max: usize,
 }
 
-/// It would be too long, or Lua has no memory left.
+/// It would be too long, Lua has no memory left, or the run is to stop.
 struct TooMuch;
 
-impl Packer {
+impl Packer<'_> {
     fn value(&mut self, value: &Value, depth: usize) -> Result<(), TooMuch> {
         if self.out.len() > self.bytes_max {
             return Err(TooMuch);
         }
+        self.natives.charge_value(self.lua).map_err(|_| TooMuch)?;
         match value {
             Value::String(text) => {
                 self.head(text.as_bytes().len(), (0xa0, 32), Some(0xd9), 0xda);
@@ -117,9 +123,11 @@ impl Packer {
     }
 
     fn table(&mut self, table: &Table, depth: usize) -> Result<(), TooMuch> {
+        self.natives.charge_table(self.lua).map_err(|_| TooMuch)?;
         let (mut count, mut longest, mut is_array) = (0_usize, 0.0_f64, true);
         for pair in table.pairs::<Value, Value>() {
             let (key, _) = pair.map_err(|_| TooMuch)?;
+            self.natives.charge_value(self.lua).map_err(|_| TooMuch)?;
             count += 1;
             match number(&key) {
                 Some(at) if at > 0.0 && at.fract() == 0.0 => longest = longest.max(at),

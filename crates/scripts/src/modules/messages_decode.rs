@@ -16,7 +16,8 @@ pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
     let unpack = move |lua: &Lua, (text, from, most): (LuaString, usize, usize)| -> Native {
         let text = text.as_bytes();
         own.charge_bytes(lua, text.len().saturating_sub(from))?;
-        let mut unpacker = Unpacker { lua, rest: text.get(from..).unwrap_or(&[]) };
+        let rest = text.get(from..).unwrap_or(&[]);
+        let mut unpacker = Unpacker { lua, natives: &own, rest };
         let (all, mut count) = (lua.create_table()?, 0);
         while !unpacker.rest.is_empty() && (most == 0 || count < most) {
             count += 1;
@@ -54,6 +55,7 @@ type Unpacked = Result<Value, UnpackError>;
 /// Bytes that are being taken apart.
 struct Unpacker<'a> {
     lua: &'a Lua,
+    natives: &'a Natives,
     rest: &'a [u8],
 }
 
@@ -84,6 +86,7 @@ impl<'a> Unpacker<'a> {
         if depth > DEPTH_MAX {
             return Err(UnpackError::Bad);
         }
+        self.natives.charge_value(self.lua)?;
         let number = |number: f64| Ok(Value::Number(number));
         match self.whole(1)? as u8 {
             first @ 0..=0x7f => number(f64::from(first)),

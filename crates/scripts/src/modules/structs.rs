@@ -11,25 +11,30 @@ use crate::natives::{Native, Natives, fail, fine};
 const INTEGER_BYTES_MAX: usize = 32;
 /// The alignment of `!` alone, as on the machines that Redis runs on.
 const ALIGNMENT: usize = 8;
+/// A text that is a number has so many bytes, at most.
+const NUMBER_BYTES_MAX: usize = 256;
 
 /// Adds the functions.
 pub(super) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua::Result<()> {
     let own = natives.clone();
     let pack = move |lua: &Lua, (format, values): (LuaString, Table)| -> Native {
-        match pack(&format.as_bytes(), &values, own.memory_bytes())? {
+        match pack(lua, &own, &format.as_bytes(), &values)? {
             Ok(bytes) => fine(Value::String(lua.create_string(bytes)?)),
             Err(why) => fail(lua, &why),
         }
     };
     native.raw_set("struct_pack", lua.create_function(pack)?)?;
-    let unpack = |lua: &Lua, (format, text, from): (LuaString, LuaString, usize)| -> Native {
-        match unpack(lua, &format.as_bytes(), &text.as_bytes(), from)? {
+    let own = natives.clone();
+    let unpack = move |lua: &Lua, (format, text, from): (LuaString, LuaString, usize)| -> Native {
+        match unpack(lua, &own, &format.as_bytes(), &text.as_bytes(), from)? {
             Ok(found) => fine(Value::Table(found)),
             Err(why) => fail(lua, &why),
         }
     };
     native.raw_set("struct_unpack", lua.create_function(unpack)?)?;
-    let size = |lua: &Lua, format: LuaString| -> Native {
+    let own = natives.clone();
+    let size = move |lua: &Lua, format: LuaString| -> Native {
+        own.charge(lua, format.as_bytes().len() as u64)?;
         match size(&format.as_bytes()) {
             Ok(size) => fine(Value::Number(size as f64)),
             Err(why) => fail(lua, &why),
@@ -171,7 +176,13 @@ impl<'a> LayoutReader<'a> {
     }
 }
 
-fn pack(text: &[u8], values: &Table, bytes_max: usize) -> mlua::Result<Result<Vec<u8>, String>> {
+fn pack(
+    lua: &Lua,
+    natives: &Natives,
+    text: &[u8],
+    values: &Table,
+) -> mlua::Result<Result<Vec<u8>, String>> {
+    let bytes_max = natives.memory_bytes();
     let (mut format, mut out, mut at) = (LayoutReader::new(text), Vec::new(), 0);
     loop {
         let (field, gap) = match format.next(out.len()) {
@@ -179,16 +190,18 @@ fn pack(text: &[u8], values: &Table, bytes_max: usize) -> mlua::Result<Result<Ve
             Ok(None) => return Ok(Ok(out)),
             Err(why) => return Ok(Err(why)),
         };
-        out.resize(out.len() + gap, 0);
+        natives.charge_value(lua)?;
+        let before = out.len();
+        out.resize(before + gap, 0);
         if field == LayoutField::Padding {
             out.push(0);
             continue;
         }
         at += 1;
         let value: Value = values.raw_get(at)?;
-        let number = match &value {
-            Value::String(text) => text.to_str().ok().and_then(|it| it.trim().parse().ok()),
-            other => number(other),
+        let number = match field {
+            LayoutField::Bytes(_) | LayoutField::Text => None,
+            _ => packed_number(&value),
         };
         let wrong = |kind: &str| {
             let got = if value.is_nil() { "no value" } else { value.type_name() };
@@ -209,15 +222,13 @@ fn pack(text: &[u8], values: &Table, bytes_max: usize) -> mlua::Result<Result<Ve
                 None => return Ok(Err(wrong("number"))),
             },
             LayoutField::Bytes(_) | LayoutField::Text => {
-                let Some(bytes) = argument(&value) else { return Ok(Err(wrong("string"))) };
-                let size = if field.size() == 0 { bytes.len() } else { field.size() };
-                let Some(bytes) = bytes.get(..size) else {
-                    return Ok(Err(format!(
-                        "bad argument #{} to 'pack' (string too short)",
-                        at + 1
-                    )));
+                let Some(packed) = pack_text(&mut out, &value, field.size()) else {
+                    return Ok(Err(wrong("string")));
                 };
-                out.extend_from_slice(bytes);
+                if !packed {
+                    let at = at + 1;
+                    return Ok(Err(format!("bad argument #{at} to 'pack' (string too short)")));
+                }
                 if field == LayoutField::Text {
                     out.push(0);
                 }
@@ -227,6 +238,30 @@ fn pack(text: &[u8], values: &Table, bytes_max: usize) -> mlua::Result<Result<Ve
         if out.len() > bytes_max {
             return Ok(Err("not enough memory".to_owned()));
         }
+        natives.charge_bytes(lua, out.len() - before)?;
+    }
+}
+
+/// The number that a value is, or that its text says.
+fn packed_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::String(text) if text.as_bytes().len() <= NUMBER_BYTES_MAX => {
+            text.to_str().ok().and_then(|it| it.trim().parse().ok())
+        }
+        other => number(other),
+    }
+}
+
+/// Adds so many bytes of a string, or all if that is 0; whether it has so many. `None`: it is none.
+fn pack_text(out: &mut Vec<u8>, value: &Value, size: usize) -> Option<bool> {
+    let add = |out: &mut Vec<u8>, bytes: &[u8]| {
+        let size = if size == 0 { bytes.len() } else { size };
+        let found = bytes.get(..size).map(|it| out.extend_from_slice(it));
+        Some(found.is_some())
+    };
+    match value {
+        Value::String(text) => add(out, &text.as_bytes()),
+        other => add(out, &argument(other)?),
     }
 }
 
@@ -236,7 +271,13 @@ fn whole(number: f64) -> i64 {
 }
 
 /// A table of the values, their number `n`, and where it goes on, `at`.
-fn unpack(lua: &Lua, text: &[u8], data: &[u8], from: usize) -> mlua::Result<Result<Table, String>> {
+fn unpack(
+    lua: &Lua,
+    natives: &Natives,
+    text: &[u8],
+    data: &[u8],
+    from: usize,
+) -> mlua::Result<Result<Table, String>> {
     const SHORT: &str = "bad argument #2 to 'unpack' (data string too short)";
     let (mut format, mut at, mut count) = (LayoutReader::new(text), from, 0);
     let found = lua.create_table()?;
@@ -250,6 +291,7 @@ fn unpack(lua: &Lua, text: &[u8], data: &[u8], from: usize) -> mlua::Result<Resu
             }
             Err(why) => return Ok(Err(why)),
         };
+        natives.charge_value(lua)?;
         at += gap;
         let mut size = field.size();
         if field == LayoutField::Bytes(0) {
@@ -270,6 +312,7 @@ fn unpack(lua: &Lua, text: &[u8], data: &[u8], from: usize) -> mlua::Result<Resu
         let Some(bytes) = rest.get(..size).filter(|_| at <= data.len()) else {
             return Ok(Err(SHORT.to_owned()));
         };
+        natives.charge_bytes(lua, size)?;
         at += size + usize::from(field == LayoutField::Text);
         if field == LayoutField::Padding {
             continue;

@@ -16,9 +16,10 @@ pub(crate) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
     native.raw_set("search", lua.create_function(search)?)?;
     let own = natives.clone();
     let plain = move |lua: &Lua, (subject, wanted, from): (LuaString, LuaString, usize)| {
-        own.charge_bytes(lua, subject.as_bytes().len())?;
-        let subject = subject.as_bytes();
-        let found = memchr::memmem::find(&subject[from.min(subject.len())..], &wanted.as_bytes());
+        let (subject, wanted) = (subject.as_bytes(), wanted.as_bytes());
+        let rest = &subject[from.min(subject.len())..];
+        let found = memchr::memmem::find(rest, &wanted);
+        own.charge_bytes(lua, wanted.len() + found.unwrap_or(rest.len()))?;
         Ok(found.map(|it| it + from + 1))
     };
     native.raw_set("find_plain", lua.create_function(plain)?)?;
@@ -39,6 +40,9 @@ pub(crate) fn register(lua: &Lua, native: &Table, natives: &Rc<Natives>) -> mlua
     };
     native.raw_set("repeat_text", lua.create_function(repeat)?)
 }
+
+/// So many bytes that are copied count as a step.
+const BYTES_A_STEP: usize = 16;
 
 /// A string, a pattern, from where on it is looked for, and whether it matches only there.
 type Search = (LuaString, LuaString, usize, bool);
@@ -102,18 +106,21 @@ fn replace(lua: &Lua, natives: &Natives, (subject, pattern, by, most): &Replace)
             Err(error) => return refused(lua, natives, &error),
         };
         count += 1;
+        let before = out.len();
         out.extend_from_slice(&subject[at..begin]);
-        if let Err(why) = expand(&mut out, &by, &subject, &matcher.captures, (begin, end)) {
+        let captures = &matcher.captures;
+        let bytes_max = natives.memory_bytes();
+        if let Err(why) = expand((&mut out, bytes_max), &by, &subject, captures, (begin, end)) {
             return fail(lua, why);
+        }
+        if let Err(error) = matcher.step((by.len() + out.len() - before) / BYTES_A_STEP) {
+            return refused(lua, natives, &error);
         }
         at = end;
         if end == begin {
             let Some(letter) = subject.get(end) else { break };
             out.push(*letter);
             at += 1;
-        }
-        if out.len() > natives.memory_bytes() {
-            return fail(lua, "not enough memory");
         }
         if anchored || at > subject.len() {
             break;
@@ -126,9 +133,10 @@ fn replace(lua: &Lua, natives: &Natives, (subject, pattern, by, most): &Replace)
     fine(Value::Table(found))
 }
 
-/// Adds what is to be in the place of a match, in which `%1` is its first capture.
+/// Adds what is to be in the place of a match, in which `%1` is its first capture, up to so many
+/// bytes of all.
 fn expand(
-    out: &mut Vec<u8>,
+    (out, bytes_max): (&mut Vec<u8>, usize),
     by: &[u8],
     subject: &[u8],
     captures: &[Capture],
@@ -136,6 +144,9 @@ fn expand(
 ) -> Result<(), &'static str> {
     let mut letters = by.iter();
     while let Some(letter) = letters.next() {
+        if out.len() > bytes_max {
+            return Err("not enough memory");
+        }
         if *letter != b'%' {
             out.push(*letter);
             continue;
@@ -154,4 +165,18 @@ fn expand(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_in_the_place_of_a_match_has_a_bound() {
+        let (by, subject) = (b"%0".repeat(100), [b'x'; 100]);
+        let mut out = Vec::new();
+        let expanded = expand((&mut out, 1000), &by, &subject, &[], (0, 100));
+        assert_eq!(expanded, Err("not enough memory"));
+        assert!(out.len() <= 1100, "{}", out.len());
+    }
 }

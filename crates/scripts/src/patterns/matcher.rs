@@ -75,8 +75,9 @@ impl<'a> Matcher<'a> {
         if (self.charge)(steps) { Ok(()) } else { Err(PatternError::Stopped) }
     }
 
-    fn step(&mut self) -> Result<(), PatternError> {
-        self.steps += 1;
+    /// Counts so many steps.
+    pub fn step(&mut self, count: usize) -> Result<(), PatternError> {
+        self.steps += count as u64;
         if self.steps >= PORTION { self.flush() } else { Ok(()) }
     }
 
@@ -93,7 +94,7 @@ impl<'a> Matcher<'a> {
 
     fn matches_within(&mut self, mut at: usize, mut rest: usize) -> Matched {
         loop {
-            self.step()?;
+            self.step(1)?;
             match self.pattern.get(rest) {
                 None => return Ok(Some(at)),
                 Some(b'(') if self.pattern.get(rest + 1) == Some(&b')') => {
@@ -133,6 +134,7 @@ impl<'a> Matcher<'a> {
     /// One class of letters, and how often it may come.
     fn single(&mut self, at: usize, rest: usize) -> Result<MatchStep, PatternError> {
         let end = self.class_end(rest)?;
+        self.step(end - rest)?; // Of a set each letter may have been looked at.
         match self.pattern.get(end) {
             Some(b'?') => {
                 if self.is_single(at, rest, end)
@@ -157,7 +159,7 @@ impl<'a> Matcher<'a> {
         let mut count = 0;
         while self.is_single(at + count, rest, end) {
             count += 1;
-            self.step()?;
+            self.step(end - rest)?;
         }
         loop {
             if let Some(found) = self.matches(at + count, end + 1)? {
@@ -175,6 +177,7 @@ impl<'a> Matcher<'a> {
             if let Some(found) = self.matches(at, end + 1)? {
                 return Ok(Some(found));
             }
+            self.step(end - rest)?;
             if !self.is_single(at, rest, end) {
                 return Ok(None);
             }
@@ -217,7 +220,7 @@ impl<'a> Matcher<'a> {
         else {
             return Err(PatternError::Malformed("invalid capture index"));
         };
-        self.steps += (end - begin) as u64;
+        self.step(end - begin)?;
         let comes = self.subject[at..].starts_with(&self.subject[begin..end]);
         Ok(comes.then_some(at + end - begin))
     }
@@ -232,7 +235,7 @@ impl<'a> Matcher<'a> {
         }
         let mut depth = 1;
         for end in at + 1..self.subject.len() {
-            self.step()?;
+            self.step(1)?;
             let letter = self.subject[end];
             if letter == *close {
                 depth -= 1;
@@ -252,6 +255,7 @@ impl<'a> Matcher<'a> {
             return Err(PatternError::Malformed("missing '[' after '%f' in pattern"));
         }
         let end = self.class_end(rest)?;
+        self.step(2 * (end - rest))?;
         let set = &self.pattern[rest + 1..end - 1];
         let before = if at == 0 { 0 } else { self.subject[at - 1] };
         let here = self.subject.get(at).copied().unwrap_or(0);

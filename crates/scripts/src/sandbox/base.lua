@@ -14,7 +14,7 @@ local setfenv, getfenv, loadstring, collectgarbage = setfenv, getfenv, loadstrin
 local string, table, math, coroutine = string, table, math, coroutine
 local byte, sub, concat, floor = string.byte, string.sub, table.concat, math.floor
 local min, max = math.min, math.max
-local is_stopped = native.is_stopped
+local is_stopped, charge, charge_bytes = native.is_stopped, native.charge, native.charge_bytes
 
 -- What scripts have as their global table.
 local globals = {}
@@ -118,8 +118,13 @@ local function caught_as_is(fine, ...)
     return fine, ...
 end
 
+-- The error of a run that is to stop is raised where no instructions are counted: the handler of a
+-- script is not called then.
 originals.xpcall = function(f, handler)
-    return caught_as_is(xpcall(f, handler))
+    return caught_as_is(xpcall(f, function(why)
+        if is_stopped() then return why end
+        return handler(why)
+    end))
 end
 
 -- Tables -----------------------------------------------------------------------------------------
@@ -194,6 +199,7 @@ originals.setfenv = function(of, environment)
 end
 
 local function load_text(text, name)
+    charge(#text)
     if byte(text, 1) == 27 then return nil, 'attempt to load code that is compiled already' end
     if name == nil then return loadstring(text) end
     return loadstring(text, name)
@@ -229,6 +235,8 @@ end
 -- Coroutines -------------------------------------------------------------------------------------
 
 local COROUTINES_MAX = 16
+-- A coroutine may run for so many instructions before they are counted.
+local COROUTINE_COST = 500
 local resume, create = coroutine.resume, coroutine.create
 -- How many are within each other.
 local depth = 0
@@ -244,6 +252,12 @@ local function enter()
     depth = depth + 1
 end
 
+coroutine.create = function(f)
+    if type(f) ~= 'function' then bad_argument(1, 'create', 'Lua function expected') end
+    charge(COROUTINE_COST)
+    return create(f)
+end
+
 coroutine.resume = function(thread, ...)
     if type(thread) ~= 'thread' then bad_argument(1, 'resume', 'coroutine expected') end
     enter()
@@ -257,6 +271,8 @@ local function wrapped(fine, ...)
 end
 
 coroutine.wrap = function(f)
+    if type(f) ~= 'function' then bad_argument(1, 'wrap', 'Lua function expected') end
+    charge(COROUTINE_COST)
     local thread = create(f)
     return function(...)
         enter()

@@ -120,10 +120,45 @@ string.rep = function(text, count)
     return (finish(native.repeat_text(check_string(text, 1, 'rep'), check_number(count, 2, 'rep'))))
 end
 
-local insert = table.insert
-table.insert = function(own, ...)
-    check_table(own, 1, 'insert')
-    if behind[own] then error(READONLY, 2) end
-    return insert(own, ...)
+-- What a function of Lua's own gives, of this name; or its error, where the script has called.
+local function passed(name, fine, ...)
+    if fine then return ... end
+    local why = ...
+    if type(why) == 'string' then
+        local found = finish(replace(why, "'%?'", "'" .. name .. "'", 1))
+        why = found[1]
+    end
+    error(why, 3)
+end
+
+for _, name in next, {'lower', 'upper', 'reverse'} do
+    local own = string[name]
+    string[name] = function(text)
+        text = check_string(text, 1, name)
+        charge_bytes(#text)
+        return own(text)
+    end
+end
+
+-- What is shorter costs no more than the instructions that lead to it.
+local SHORT = 256
+
+string.sub = function(text, from, to)
+    local part = sub(
+        check_string(text, 1, 'sub'), check_number(from, 2, 'sub'),
+        to and check_number(to, 3, 'sub') or -1)
+    if #part > SHORT then charge_bytes(#part) end
+    return part
+end
+
+local format = string.format
+string.format = function(layout, ...)
+    layout = check_string(layout, 1, 'format')
+    local bytes = #layout
+    for _, value in next, {...} do
+        if type(value) == 'string' then bytes = bytes + #value end
+    end
+    if bytes > SHORT then charge_bytes(bytes) end
+    return passed('format', pcall(format, layout, ...))
 end
 

@@ -11,17 +11,18 @@ pub struct Harness {
     pub limits: ScriptLimits,
     pub called: Vec<String>,
     pub pauses: usize,
+    pub logged: Vec<String>,
 }
 
 impl Harness {
     pub fn new() -> Harness {
         let (interpreter, limits) = (Interpreter::new().unwrap(), ScriptLimits::default());
-        Harness { interpreter, limits, called: Vec::new(), pauses: 0 }
+        Harness { interpreter, limits, called: Vec::new(), pauses: 0, logged: Vec::new() }
     }
 
     /// Does a task to its end.
     pub fn finish(&mut self, task: ScriptTask) -> ScriptEnd {
-        let job = ScriptJob { task, limits: self.limits, seed: 1 };
+        let job = ScriptJob { task: task.into(), limits: self.limits, seed: 1 };
         let mut step = self.interpreter.start(job);
         loop {
             let input = match step {
@@ -32,7 +33,10 @@ impl Harness {
                     ScriptInput::Reply(reply(&words, resp3))
                 }
                 ScriptStep::Check(_) => ScriptInput::Reply(ScriptValue::Bool(true)),
-                ScriptStep::Log(..) => ScriptInput::Continue,
+                ScriptStep::Log(_, line) => {
+                    self.logged.push(String::from_utf8_lossy(&line).into_owned());
+                    ScriptInput::Continue
+                }
                 ScriptStep::Pause => {
                     self.pauses += 1;
                     ScriptInput::Continue

@@ -73,6 +73,21 @@ fn libraries_register_functions() {
 }
 
 #[test]
+fn many_libraries_are_loaded_beside_each_other() {
+    let mut harness = Harness::new();
+    let code = "for i = 1, 1000 do \
+                redis.register_function('f' .. i, function() return i end) end";
+    // `for` alone needs no globals, and `..` no functions.
+    for at in 0..30 {
+        let sha = at.to_string();
+        let library = LibraryCode { name: format!("l{at}"), sha, code: code.as_bytes().into() };
+        let (function, keys, args) = ("F1000".to_owned(), Vec::new(), Vec::new());
+        let end = harness.finish(ScriptTask::Call { library, function, keys, args });
+        assert_eq!(end, ScriptEnd::Answered(ScriptValue::Integer(1000)));
+    }
+}
+
+#[test]
 fn functions_are_called_with_keys_and_arguments() {
     let mut harness = Harness::new();
     let code = "local function join(a, b) return a .. b end \

@@ -82,6 +82,23 @@ fn memory_has_a_bound_and_a_script_may_go_on_without_it() {
     harness.limits = limits;
     let code = "local fine, why = pcall(string.rep, 'x', 1e8) return why";
     assert_eq!(harness.text(code), "not enough memory");
+    let code =
+        "local s = string.rep('x', 1e6) return redis.call('list', s, s, s, s, s, s, s, s, s)";
+    let text = harness.text(code);
+    assert!(text.starts_with("ERR not enough memory for the arguments of a command"), "{text}");
+    // What ends in the midst of Lua's own work may have left anything behind.
+    let code = format!("return '{}'", "x".repeat(10_000_000));
+    let end = harness.run(&code);
+    assert!(matches!(&end, ScriptEnd::Stopped(why) if why.contains("memory")), "{end:?}");
+    assert!(!harness.interpreter.is_reusable());
+}
+
+#[test]
+fn a_line_of_the_log_is_one_and_short() {
+    let mut harness = Harness::new();
+    let code = "redis.log(2, 'a\\nb\\rc') redis.log(2, string.rep('x', 5000))";
+    assert_eq!(harness.text(code), "nil");
+    assert_eq!(harness.logged, ["a b c".to_owned(), "x".repeat(1024)]);
 }
 
 #[test]
@@ -154,7 +171,7 @@ fn an_interpreter_is_dropped_wherever_its_script_is() {
             keys: Vec::new(),
             args: Vec::new(),
         };
-        let job = ScriptJob { task, limits: ScriptLimits::default(), seed: 1 };
+        let job = ScriptJob { task: task.into(), limits: ScriptLimits::default(), seed: 1 };
         assert!(matches!(interpreter.start(job), ScriptStep::Call { .. }), "{code}");
     }
 }

@@ -1,5 +1,6 @@
 //! Scripts and libraries in interpreters, with commands that the test answers.
 
+mod counted;
 mod harness;
 mod libraries;
 mod limits;

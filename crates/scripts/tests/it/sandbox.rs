@@ -42,6 +42,9 @@ fn nothing_that_scripts_share_is_changed() {
     }
     assert_eq!(harness.text("setfenv(1, {x = 1}) return x"), "1");
     assert_eq!(harness.text("return tostring(rawget(_G, 'x'))"), "nil");
+    for _ in 0..2 {
+        assert_eq!(harness.text("setfenv(1, {}) return 1"), "1");
+    }
 }
 
 #[test]

@@ -2,10 +2,9 @@
 //! the transaction that is undone where the script fails.
 
 use std::cell::Cell;
-use std::future::poll_fn;
-use std::task::Poll;
+use std::rc::Rc;
 
-use muesli::Tx;
+use muesli::{Tx, yield_now};
 use muesli_scripts::{
     ScriptEnd, ScriptInput, ScriptJob, ScriptLimits, ScriptStep, ScriptTask, ScriptValue,
 };
@@ -40,23 +39,20 @@ pub(super) async fn run(
     options: RunOptions,
 ) -> Result<ScriptEnd, CommandStop> {
     let words = || call.command.iter().map(<[u8]>::to_vec).collect();
-    let begun = || call.host.engine().running.begin(name, words(), options.is_function);
-    let mark = call.taken.mark(name, begun);
-    let ended = match options.may_write {
-        true => run_in_part(call, &mark.script, &task, options).await,
-        false => run_in(call, call.scope, &mark.script, &task, options).await,
-    };
-    if matches!(ended, Err(CommandStop::Database(_))) {
-        call.taken.keep(mark); // The transaction may be run again.
+    let named = (name, options.is_function);
+    let running = &*call.taken.begin(&call.host.engine().running, named, words);
+    let task = Rc::new(task);
+    match options.may_write {
+        true => run_in_part(call, running, &task, options).await,
+        false => run_in(call, call.scope, running, &task, options).await,
     }
-    ended
 }
 
 /// Runs it in a part of the transaction, which is undone where it fails.
 async fn run_in_part(
     call: &CommandCall<'_>,
     running: &RunningScript,
-    task: &ScriptTask,
+    task: &Rc<ScriptTask>,
     options: RunOptions,
 ) -> Result<ScriptEnd, CommandStop> {
     let body = async |tx: &Tx| {
@@ -73,9 +69,12 @@ async fn run_in(
     call: &CommandCall<'_>,
     scope: &KeyScope<'_>,
     running: &RunningScript,
-    task: &ScriptTask,
+    task: &Rc<ScriptTask>,
     options: RunOptions,
 ) -> Result<ScriptEnd, CommandStop> {
+    if running.is_killed() {
+        return CommandStop::refused(KILLED);
+    }
     let engine = call.host.engine();
     let limits = call.taken.left(engine.limits.get());
     let mut lent = engine.interpreters.lend().map_err(CommandStop::Refused)?;
@@ -119,8 +118,8 @@ async fn run_in(
                 ScriptInput::Continue
             }
             ScriptStep::Pause => {
-                if call.taken.is_polite() {
-                    let_others_go_on().await;
+                if call.taken.pauses_between() {
+                    yield_now().await;
                 }
                 ScriptInput::Continue
             }
@@ -153,15 +152,16 @@ pub(super) async fn examine(
     limits: ScriptLimits,
 ) -> Result<ScriptEnd, CommandStop> {
     let mut lent = call.host.engine().interpreters.lend().map_err(CommandStop::Refused)?;
-    let mut step = lent.get().start(ScriptJob { task, limits, seed: 0 });
+    let mut step = lent.get().start(ScriptJob { task: Rc::new(task), limits, seed: 0 });
     loop {
         let input = match step {
             ScriptStep::Done(end) => {
                 lent.is_done = true;
+                call.taken.add(lent.get().taken());
                 return Ok(end);
             }
             ScriptStep::Pause => {
-                let_others_go_on().await;
+                yield_now().await;
                 ScriptInput::Continue
             }
             ScriptStep::Log(level, text) => {
@@ -174,17 +174,4 @@ pub(super) async fn examine(
         };
         step = lent.get().resume(input);
     }
-}
-
-/// Lets the other tasks go on.
-async fn let_others_go_on() {
-    let mut is_first = true;
-    poll_fn(|cx| {
-        if !std::mem::replace(&mut is_first, false) {
-            return Poll::Ready(());
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

@@ -97,12 +97,9 @@ pub(super) async fn eval(call: &CommandCall<'_>) -> Answer {
     let options = options(call, flags, false)?;
     let args = owned(call, keys.end..call.len());
     let keys = owned(call, keys);
-    let task = ScriptTask::Run { sha: sha.clone(), code, keys, args };
-    let ran = run(call, &sha, task.clone(), options).await;
-    if let ScriptTask::Run { code, .. } = task
-        && is_new
-        && !matches!(ran, Ok(ScriptEnd::Invalid(_)))
-    {
+    let task = ScriptTask::Run { sha: sha.clone(), code: code.clone(), keys, args };
+    let ran = run(call, &sha, task, options).await;
+    if is_new && !matches!(ran, Ok(ScriptEnd::Invalid(_))) {
         engine.cache.insert(sha, code, flags);
     }
     answered(ran?)

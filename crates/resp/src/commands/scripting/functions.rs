@@ -6,10 +6,8 @@ use super::restoring::restore;
 use super::rows::{change, clear, libraries};
 use crate::call::{Answer, CommandCall};
 use crate::engine::{LibrarySet, dumped};
-use crate::keyspace::stop::CommandStop;
+use crate::keyspace::stop::{CommandStop, texts};
 use crate::protocol::reply::RespReply;
-
-const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 const HELP: &[&str] = &[
     "LOAD [REPLACE] <code>",
@@ -52,7 +50,10 @@ pub(super) async fn function(call: &CommandCall<'_>) -> Answer {
 }
 
 fn check_memory(call: &CommandCall<'_>) -> Result<(), CommandStop> {
-    if call.host.is_over_memory() { CommandStop::refused(OUT_OF_MEMORY) } else { Ok(()) }
+    match call.host.is_over_memory() {
+        true => CommandStop::refused(texts::OUT_OF_MEMORY),
+        false => Ok(()),
+    }
 }
 
 async fn load(call: &CommandCall<'_>) -> Answer {

@@ -18,7 +18,7 @@ pub(super) async fn registered(
     payload: &[u8],
 ) -> Result<Library, CommandStop> {
     let library = refused_or(Library::new(payload, Vec::new()))?;
-    let limits = call.host.engine().limits.get();
+    let limits = call.taken.left(call.host.engine().limits.get());
     let limits = ScriptLimits { time: limits.time.min(LOAD_TIME), ..limits };
     let task = ScriptTask::Load { code: library.code.code.clone() };
     let functions: Vec<LibraryFunction> = match examine(call, task, limits).await? {

@@ -12,73 +12,49 @@ mod scripts;
 
 use super::spec::{NO_KEYS, Spec, data};
 
+/// A command that runs a script or function, which may write, or reads alone.
+macro_rules! runs {
+    ($name:literal, writes, $since:literal, $handler:path, $differs:literal) => {
+        data!(
+            "scripting",
+            $name,
+            -3,
+            "noscript stale skip_monitor may_replicate no_mandatory_keys movablekeys",
+            NO_KEYS,
+            $since,
+            "of the commands that it calls",
+            $handler,
+            $differs
+        )
+    };
+    ($name:literal, reads, $since:literal, $handler:path, $differs:literal) => {
+        data!(
+            "scripting",
+            $name,
+            -3,
+            "readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
+            NO_KEYS,
+            $since,
+            "of the commands that it calls",
+            $handler,
+            $differs
+        )
+    };
+}
+
 pub(super) const TABLE: &[Spec] = &[
-    data!(
-        "scripting",
+    runs!(
         "eval",
-        -3,
-        "noscript stale skip_monitor may_replicate no_mandatory_keys movablekeys",
-        NO_KEYS,
+        writes,
         "2.6.0",
-        "of the commands that it calls",
         eval::eval,
         "a script that fails has changed nothing; nobody waits for one that runs for long"
     ),
-    data!(
-        "scripting",
-        "evalsha",
-        -3,
-        "noscript stale skip_monitor may_replicate no_mandatory_keys movablekeys",
-        NO_KEYS,
-        "2.6.0",
-        "of the commands that it calls",
-        eval::eval,
-        "as EVAL"
-    ),
-    data!(
-        "scripting",
-        "eval_ro",
-        -3,
-        "readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
-        NO_KEYS,
-        "7.0.0",
-        "of the commands that it calls",
-        eval::eval,
-        "as EVAL"
-    ),
-    data!(
-        "scripting",
-        "evalsha_ro",
-        -3,
-        "readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
-        NO_KEYS,
-        "7.0.0",
-        "of the commands that it calls",
-        eval::eval,
-        "as EVAL"
-    ),
-    data!(
-        "scripting",
-        "fcall",
-        -3,
-        "noscript stale skip_monitor may_replicate no_mandatory_keys movablekeys",
-        NO_KEYS,
-        "7.0.0",
-        "of the commands that it calls",
-        eval::fcall,
-        "as EVAL"
-    ),
-    data!(
-        "scripting",
-        "fcall_ro",
-        -3,
-        "readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
-        NO_KEYS,
-        "7.0.0",
-        "of the commands that it calls",
-        eval::fcall,
-        "as EVAL"
-    ),
+    runs!("evalsha", writes, "2.6.0", eval::eval, "as EVAL"),
+    runs!("eval_ro", reads, "7.0.0", eval::eval, "as EVAL"),
+    runs!("evalsha_ro", reads, "7.0.0", eval::eval, "as EVAL"),
+    runs!("fcall", writes, "7.0.0", eval::fcall, "as EVAL"),
+    runs!("fcall_ro", reads, "7.0.0", eval::fcall, "as EVAL"),
     data!(
         "scripting",
         "function",

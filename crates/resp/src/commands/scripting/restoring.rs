@@ -1,9 +1,11 @@
 //! `FUNCTION RESTORE`.
 
+use muesli::yield_now;
+
 use super::loading::{refused_or, registered};
 use super::rows::{change, libraries};
 use crate::call::{Answer, CommandCall};
-use crate::engine::{LibrarySet, undumped};
+use crate::engine::{LibrarySet, parse_dump};
 use crate::keyspace::stop::CommandStop;
 use crate::protocol::reply::RespReply;
 
@@ -19,14 +21,15 @@ pub(super) async fn restore(call: &CommandCall<'_>) -> Answer {
             );
         }
     };
-    let Some(payloads) = undumped(call.arg(2)) else {
+    let Some(payloads) = parse_dump(call.arg(2)) else {
         return CommandStop::refused("ERR DUMP payload version or checksum are wrong");
     };
     let before = libraries(call).await?;
     let mut after = if flushes { LibrarySet::default() } else { LibrarySet::clone(&before) };
     let mut added = Vec::new();
     for payload in payloads {
-        let library = registered(call, &payload).await?;
+        let library = registered(call, payload).await?;
+        yield_now().await;
         if replaces {
             after.remove(&library.code.name);
         }

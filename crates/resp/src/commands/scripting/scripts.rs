@@ -30,7 +30,8 @@ pub(super) async fn script(call: &CommandCall<'_>) -> Answer {
         ("flush", 3) if call.is(2, "SYNC") || call.is(2, "ASYNC") => flush(call),
         ("flush", _) => CommandStop::refused("ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
         ("exists", 3..) => {
-            let is_known = |sha: &[u8]| engine.cache.contains(&String::from_utf8_lossy(sha));
+            let small = |sha: &[u8]| String::from_utf8_lossy(sha).to_ascii_lowercase();
+            let is_known = |sha: &[u8]| engine.cache.contains(&small(sha));
             Ok(RespReply::Array(call.args(2).map(|it| RespReply::flag(is_known(it))).collect()))
         }
         ("load", 3) => load(call).await,

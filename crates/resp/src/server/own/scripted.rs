@@ -3,13 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::information::details;
-use super::transactions::OUT_OF_MEMORY;
 use crate::call::{Answer, Answering, CommandCall, ScriptHost, ScriptedCommand};
 use crate::commands::spec::{Body, Spec};
 use crate::commands::table::find;
 use crate::engine::{ScriptEngine, ScriptsTaken};
 use crate::keyspace::events::PublishedMessage;
-use crate::keyspace::stop::CommandStop;
+use crate::keyspace::stop::{CommandStop, texts};
 use crate::protocol::numbers;
 use crate::protocol::reply::RespReply;
 use crate::server::channels::ChannelKind;
@@ -52,7 +51,7 @@ fn admitted(shared: &Shared, asked: &ScriptedCommand<'_>) -> Result<&'static Spe
     }
     let is_first = !asked.has_written.get();
     if is_first && !asked.may_grow && shared.is_over_memory.get() && spec.has("denyoom") {
-        return CommandStop::refused(OUT_OF_MEMORY);
+        return CommandStop::refused(texts::OUT_OF_MEMORY);
     }
     if spec.writes() {
         asked.has_written.set(true);
@@ -62,6 +61,7 @@ fn admitted(shared: &Shared, asked: &ScriptedCommand<'_>) -> Result<&'static Spe
 
 async fn run(shared: &Shared, asked: ScriptedCommand<'_>) -> Answer {
     let spec = admitted(shared, &asked)?;
+    asked.scope.check_effects()?;
     let Body::Data(handler) = spec.body else { return own(shared, &asked, spec) };
     asked.scope.events.begin(spec.name, spec.group);
     let call = CommandCall {
@@ -111,8 +111,7 @@ fn own(shared: &Shared, asked: &ScriptedCommand<'_>, spec: &Spec) -> Answer {
             let kind = if of_shards { ChannelKind::Shard } else { ChannelKind::Channel };
             let reached = shared.channels.listeners(kind, arg(1));
             let (channel, message) = (arg(1).to_vec(), arg(2).to_vec());
-            let published = PublishedMessage { of_shards, channel, message };
-            asked.scope.published.borrow_mut().push(published);
+            asked.scope.publish(PublishedMessage { of_shards, channel, message });
             Ok(RespReply::count(reached))
         }
         _ => CommandStop::refused("ERR This Redis command is not allowed from script"),

@@ -5,6 +5,7 @@ use std::mem::take;
 use super::ServerCall;
 use crate::commands::spec::{Body, Spec};
 use crate::keyspace::scope::KeyScope;
+use crate::keyspace::stop::texts;
 use crate::protocol::reply::RespReply;
 use crate::protocol::request::RespCommand;
 use crate::server::client::QueuedCommands;
@@ -65,10 +66,6 @@ pub(super) async fn watch(asked: ServerCall<'_>) -> RespReply {
     }
 }
 
-/// What is said of a command that would take more memory than there may be.
-pub(in crate::server) const OUT_OF_MEMORY: &str =
-    "OOM command not allowed when used memory > 'maxmemory'.";
-
 /// A command that was run, or is left to the server.
 pub(in crate::server) enum ExecutedCommand {
     Answered(RespReply),
@@ -93,7 +90,8 @@ pub(in crate::server) async fn exec(
     }
     let grows = |(_, spec): &(RespCommand, &Spec)| spec.has("denyoom");
     if asked.shared.is_over_memory.get() && queued.commands.iter().any(grows) {
-        let text = format!("EXECABORT Transaction discarded because of: {OUT_OF_MEMORY}");
+        let why = texts::OUT_OF_MEMORY;
+        let text = format!("EXECABORT Transaction discarded because of: {why}");
         return Err(RespReply::Error(text));
     }
     add(&asked.shared.stats.transactions, 1);
