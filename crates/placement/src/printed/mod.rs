@@ -53,6 +53,10 @@ impl RowTable {
             _ if numbers.is_empty() => Vec::new(),
             _ => child.cut(&graph)?,
         };
+        if labels.len() != numbers.len() {
+            let text = format!("{} of {} rows", labels.len(), numbers.len());
+            return Err(ChildError::Labels(text));
+        }
         let rows = numbers.into_iter().map(|(row, number)| (row, labels[number as usize]));
         Ok(RowTable { partitions, rows: rows.collect() })
     }
