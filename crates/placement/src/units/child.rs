@@ -129,8 +129,8 @@ impl Child {
     ///
     /// # Errors
     /// It failed, or took too long.
-    pub fn cut(&self, graph: &PairGraph) -> Result<Vec<u32>, ChildError> {
-        let PairGraph { partitions, tolerance, weights, pairs } = graph.clone();
+    pub fn cut(&self, graph: PairGraph) -> Result<Vec<u32>, ChildError> {
+        let PairGraph { partitions, tolerance, weights, pairs } = graph;
         let message =
             GraphMessage { partitions, tolerance, loads: weights, pairs, ..Default::default() };
         self.labels(&message)
@@ -334,13 +334,13 @@ mod tests {
     fn labels_are_found_in_whatever_else_a_child_prints() {
         let framed = printing(b"muelabel\x02\0\0\0\x01\0\0\0\0\0\0\0");
         let said = format!("cat >/dev/null; echo '***Runtime'; {framed}; echo behind");
-        assert_eq!(child(&said, SOON).cut(&two_nodes()).unwrap(), [1, 0]);
+        assert_eq!(child(&said, SOON).cut(two_nodes()).unwrap(), [1, 0]);
         for (script, why) in [
             (printing(b"\x02\0\0\0\x01\0\0\0\0\0\0\0"), "no `muelabel`"),
             (printing(b"muelabel\x02"), "more bytes"),
             (printing(b"muelabel\0\0\0\0"), "0 of 2"),
         ] {
-            let error = child(&script, SOON).cut(&two_nodes()).unwrap_err();
+            let error = child(&script, SOON).cut(two_nodes()).unwrap_err();
             assert!(matches!(error, ChildError::Labels(_)), "{script}: {error}");
             assert!(error.to_string().contains(why), "{script}: {error}");
         }
@@ -351,7 +351,7 @@ mod tests {
         let within = Duration::from_millis(200);
         for script in ["exec sleep 600", "exec >&- 2>&- <&-; exec sleep 600"] {
             let begun = Instant::now();
-            let error = child(script, within).cut(&two_nodes()).unwrap_err();
+            let error = child(script, within).cut(two_nodes()).unwrap_err();
             assert!(matches!(error, ChildError::Time(_)), "{script}: {error}");
             assert!(begun.elapsed() < Duration::from_secs(300), "{script}");
         }
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn what_a_child_complains_of_is_told() {
-        let error = child("echo no memory >&2; exit 3", SOON).cut(&two_nodes()).unwrap_err();
+        let error = child("echo no memory >&2; exit 3", SOON).cut(two_nodes()).unwrap_err();
         assert!(error.to_string().contains("3: no memory"), "{error}");
     }
 }
