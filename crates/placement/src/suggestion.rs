@@ -22,8 +22,6 @@ pub struct Terms {
     pub refinement: RefinementTerms,
     /// What makes first placements, if anything.
     pub child: Option<Child>,
-    /// Columns that are given, in place of a search.
-    pub scheme: Option<Scheme>,
 }
 
 /// Why nothing is suggested.
@@ -132,9 +130,6 @@ fn schemes(
     learn: &[TracedTransaction],
     terms: &Terms,
 ) -> (Vec<Scheme>, usize) {
-    if let Some(scheme) = &terms.scheme {
-        return (vec![scheme.clone()], 0);
-    }
     let (seldom, tried) = search(trace, learn, terms.search);
     let (never, more) = search(trace, learn, SearchTerms { written_most: 0.0, ..terms.search });
     let both = if seldom == never { vec![seldom] } else { vec![seldom, never] };

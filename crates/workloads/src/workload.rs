@@ -39,6 +39,17 @@ pub type Stop = Box<dyn Fn(u64, Nanos) -> bool>;
 /// Says what is derived of a plan.
 pub type ExplainsPlan = fn() -> PlanExplanation;
 
+/// Lists plans by their names, each with what says what is derived of it.
+macro_rules! explained {
+    ($($plan:ident)+) => {
+        &[$((
+            <$plan as ::muesli::plans::PlannedProcedure>::NAME,
+            ::muesli::plans::PlanExplanation::of::<$plan>,
+        )),+]
+    };
+}
+pub(crate) use explained;
+
 /// What a client does between two transactions, if anything.
 pub type Pause = Box<dyn Fn(&mut Chance) -> LocalFuture<'static, ()>>;
 
@@ -297,6 +308,30 @@ pub async fn call_plan<P: PlannedProcedure>(
             let (done, attempts) = db.invoke_here(Call { class: Class::Auto, fragments }).await;
             (done.and_then(|done| plans::answer::<P>(&done)), attempts)
         }
+    }
+}
+
+/// The attempts of a transaction that makes several calls, one after the other: the first attempt
+/// of a later call is no further attempt of the transaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CallAttempts {
+    repeated: u32,
+}
+
+impl CallAttempts {
+    /// A call took so many attempts.
+    pub fn add(&mut self, attempts: u32) {
+        self.repeated += attempts.saturating_sub(1);
+    }
+
+    /// The transaction begins anew, as what it had read has changed.
+    pub fn begin_anew(&mut self) {
+        self.repeated += 1;
+    }
+
+    /// All of them.
+    pub fn all(self) -> u32 {
+        1 + self.repeated
     }
 }
 

@@ -29,6 +29,11 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "| name of a space | 255 bytes |",
     ),
     (
+        "muesli/src/plans/running/survey.rs",
+        "STATEMENTS_MAX: u64 = 1 << 18;",
+        "each element of a list counted | 262,144 |",
+    ),
+    (
         "cluster/src/spaces/limits.rs",
         "SPLIT_BYTES_MAX: usize = 1 << 20;",
         "| 1 MiB together, and fewer",

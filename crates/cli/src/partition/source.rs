@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args};
 use muesli_placement::printed::RowTable;
 use muesli_placement::suggestion::BothShares;
 use muesli_placement::trace::read_file;
@@ -53,20 +53,16 @@ pub struct SuggestOptions {
     #[arg(long = "param", value_name = "NAME=VALUE", conflicts_with = "trace")]
     parameters: Vec<String>,
     /// How many transactions are traced
-    #[arg(long, value_name = "N", default_value_t = 4_000,
+    #[arg(long, value_name = "N", default_value_t = 4_000, conflicts_with = "trace",
         value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
     transactions: u64,
     /// Where chance comes from
-    #[arg(long, value_name = "X", default_value_t = 1)]
+    #[arg(long, value_name = "X", default_value_t = 1, conflicts_with = "trace")]
     seed: u64,
     /// How many partitions units are placed in
     #[arg(long, value_name = "N", default_value_t = 8,
         value_parser = clap::value_parser!(u32).range(1..=4_096))]
     partitions: u32,
-    /// How data are placed: by columns and units; or beside that by the dissertation's method, rows
-    /// and METIS, whose shares are printed, too
-    #[arg(long, value_enum, default_value = "columns")]
-    method: PlacementMethod,
     /// Take a trace that was recorded, and run nothing
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
@@ -78,13 +74,6 @@ pub struct SuggestOptions {
     pub json: bool,
 }
 
-/// How data are placed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum PlacementMethod {
-    Columns,
-    Printed,
-}
-
 /// A trace, and what is suggested for it.
 pub struct Suggested {
     /// What the trace is of.
@@ -94,8 +83,18 @@ pub struct Suggested {
     pub suggestion: Suggestion,
     /// The scheme that is usual, and its shares with units dealt in turn.
     pub manual: Option<(Scheme, BothShares)>,
-    /// The shares of the dissertation's method, if they are asked for, and how many rows it placed.
-    pub printed: Option<(usize, BothShares)>,
+}
+
+impl Suggested {
+    /// The shares of the dissertation's method, and how many rows it places.
+    ///
+    /// # Errors
+    /// There are too many pairs of rows, or the process that places them failed.
+    pub fn by_rows(&self) -> anyhow::Result<(usize, BothShares)> {
+        let (trace, learn) = (&self.trace, self.trace.cut().learn);
+        let rows = RowTable::learn(trace, learn, self.partitions, &child()?)?;
+        Ok((rows.len(), BothShares::of(trace, |of| rows.shares(of))))
+    }
 }
 
 impl SuggestOptions {
@@ -109,16 +108,8 @@ impl SuggestOptions {
         let suggestion = suggest(&trace, &terms(self.partitions)?)?;
         let manual = workload
             .map(|workload| (workload.manual(), workload.manual_both(&trace, self.partitions)));
-        let printed = match self.method {
-            PlacementMethod::Columns => None,
-            PlacementMethod::Printed => {
-                let (learn, partitions) = (trace.cut().learn, self.partitions);
-                let rows = RowTable::learn(&trace, learn, partitions, &child()?)?;
-                Some((rows.len(), BothShares::of(&trace, |of| rows.shares(of))))
-            }
-        };
         let partitions = self.partitions;
-        Ok(Suggested { name, trace, partitions, suggestion, manual, printed })
+        Ok(Suggested { name, trace, partitions, suggestion, manual })
     }
 
     fn traced(

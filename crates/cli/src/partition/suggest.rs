@@ -2,34 +2,58 @@
 
 use std::io::{Write, stdout};
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use muesli_placement::suggestion::BothShares;
 use serde_json::json;
 
 use super::source::{SuggestOptions, Suggested, after_help};
 use crate::table;
 
+#[derive(Args, Clone, Debug)]
+struct MethodOptions {
+    #[command(flatten)]
+    source: SuggestOptions,
+    /// How data are placed: by columns and units; or beside that by the dissertation's method, rows
+    /// and METIS, whose shares are printed, too
+    #[arg(long, value_enum, default_value = "columns")]
+    method: PlacementMethod,
+}
+
+/// How data are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PlacementMethod {
+    Columns,
+    Printed,
+}
+
+/// The dissertation's method: how many rows it placed, and its shares.
+type ByRows = Option<(usize, BothShares)>;
+
 /// The command's options.
 pub fn command() -> Command {
     let command = Command::new("suggest")
         .about("Suggest from a trace by what each table is placed, and which units where")
         .after_help(after_help());
-    SuggestOptions::augment_args(command)
+    MethodOptions::augment_args(command)
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// As [`SuggestOptions::suggested`].
+/// As [`SuggestOptions::suggested`] and [`Suggested::by_rows`].
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
-    let options = SuggestOptions::from_arg_matches(matches)?;
-    let suggested = options.suggested()?;
-    let text = if options.json { as_json(&suggested)? } else { as_text(&suggested) };
+    let MethodOptions { source, method } = MethodOptions::from_arg_matches(matches)?;
+    let suggested = source.suggested()?;
+    let by_rows = (method == PlacementMethod::Printed).then(|| suggested.by_rows()).transpose()?;
+    let text = match source.json {
+        true => as_json(&suggested, &by_rows)?,
+        false => as_text(&suggested, &by_rows),
+    };
     let _ = writeln!(stdout(), "{text}"); // A reader that has gone away is no matter.
     Ok(0)
 }
 
-fn as_json(suggested: &Suggested) -> anyhow::Result<String> {
+fn as_json(suggested: &Suggested, by_rows: &ByRows) -> anyhow::Result<String> {
     let manual = suggested.manual.as_ref().map(|(scheme, shares)| {
         json!({ "tables": scheme.described(&suggested.trace), "shares": shares })
     });
@@ -39,14 +63,14 @@ fn as_json(suggested: &Suggested) -> anyhow::Result<String> {
         "partitions": suggested.partitions,
         "suggestion": suggested.suggestion,
         "manual": manual,
-        "printed": suggested.printed.as_ref().map(|(rows, shares)| {
+        "printed": by_rows.as_ref().map(|(rows, shares)| {
             json!({ "rows": rows, "shares": shares })
         }),
     }))?)
 }
 
-fn as_text(suggested: &Suggested) -> String {
-    let Suggested { name, trace, partitions, suggestion, manual, printed } = suggested;
+fn as_text(suggested: &Suggested, by_rows: &ByRows) -> String {
+    let Suggested { name, trace, partitions, suggestion, manual } = suggested;
     let (count, cut) = (trace.transactions.len(), trace.cut());
     let mut text = format!(
         "{name}: {count} transactions, {} learnt from, {} fresh\n",
@@ -68,7 +92,7 @@ fn as_text(suggested: &Suggested) -> String {
     if let Some((_, of_manual)) = manual {
         shares.add_row(row("manual, in turn", of_manual));
     }
-    if let Some((_, of_rows)) = printed {
+    if let Some((_, of_rows)) = by_rows {
         shares.add_row(row("printed: rows, METIS", of_rows));
     }
     let advice = match suggestion.places_units {
@@ -79,7 +103,7 @@ fn as_text(suggested: &Suggested) -> String {
         "{shares}\n\n{} units in {partitions} partitions, first by {}; {advice}; {} schemes tried",
         suggestion.units, suggestion.first_by, suggestion.tried
     );
-    if let Some((rows, _)) = printed {
+    if let Some((rows, _)) = by_rows {
         text += &format!("\nprinted: {rows} rows placed one by one, those not seen by a hash");
     }
     text

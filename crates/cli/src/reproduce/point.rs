@@ -131,6 +131,7 @@ impl Point {
             Quantity::AbortsACommit => self.aborts_a_commit,
             Quantity::Distributed => self.distributed,
             Quantity::Misrouted => self.misrouted,
+            Quantity::Crossing => self.crossing,
             Quantity::PlacedLoad => self.placed_load,
             Quantity::TraceLength => self.trace_length,
             Quantity::CommittedPart(part) => self.committed_parts[part as usize],
@@ -186,6 +187,8 @@ pub enum Quantity {
     Distributed,
     /// Transactions at a partition that their arguments do not name, in percent.
     Misrouted,
+    /// Transactions in which a value crosses between partitions, in percent.
+    Crossing,
     /// The busiest partition's transactions over the mean.
     PlacedLoad,
     /// Transactions of a trace that show the manual scheme.
@@ -221,6 +224,7 @@ impl Quantity {
             self,
             Quantity::Distributed
                 | Quantity::Misrouted
+                | Quantity::Crossing
                 | Quantity::PlacedLoad
                 | Quantity::TraceLength
         )
@@ -250,6 +254,7 @@ impl Quantity {
             Quantity::AbortsACommit => "aborted attempts a commit",
             Quantity::Distributed => "distributed transactions, %",
             Quantity::Misrouted => "misrouted transactions, %",
+            Quantity::Crossing => "transactions with a value that crosses, %",
             Quantity::PlacedLoad => "load of the busiest partition over the mean",
             Quantity::TraceLength => "transactions of the trace",
             Quantity::CommittedPart(_) => "committed attempts, ms in a part",

@@ -138,7 +138,9 @@ pub fn points_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::
 fn placement_table(figure: &Figure, all_points: &[SeedPoints]) -> comfy_table::Table {
     let shown: &[Quantity] = match figure.shows {
         Quantity::TraceLength => &[Quantity::TraceLength],
-        _ => &[Quantity::Distributed, Quantity::Misrouted, Quantity::PlacedLoad],
+        _ => {
+            &[Quantity::Distributed, Quantity::Misrouted, Quantity::Crossing, Quantity::PlacedLoad]
+        }
     };
     let header = ["line", figure.axis.name].into_iter().chain(shown.iter().map(|it| it.name()));
     let mut table = table::new(header.map(str::to_owned).collect());

@@ -95,6 +95,11 @@ fn a_trace_is_recorded_read_again_and_drawn() {
     assert_eq!(partitions["partitions"].as_array().map(Vec::len), Some(4));
     let text = printed(&drawn);
     assert_eq!(text.lines().count(), 8, "{text}");
+    // What a trace is recorded by says nothing of one that is read.
+    for (option, value) in [("--seed", "2"), ("--transactions", "900"), ("--param", "users=3")] {
+        let both = ["partition", "suggest", "retwis", "--trace", &trace, option, value];
+        assert_refused(&both, &[option, "cannot be used with '--trace"]);
+    }
     // Another workload's trace has other tables.
     let other = ["partition", "suggest", "epinions", "--trace", &trace];
     assert_refused(&other, &["is no trace of `epinions`"]);
@@ -115,6 +120,9 @@ fn the_method_of_the_dissertation_is_set_beside_as_a_baseline() {
     assert!(printed_share("fresh") > printed_share("in_sample") + 20.0, "{suggested}");
     assert!(printed(&line).contains("rows placed one by one"));
     assert_refused(&[&line[..7], &["--method", "printd"]].concat(), &["'printed'"]);
+    // A drawing is of units, and has no other method.
+    let drawn = ["partition", "draw", "retwis", "--method", "printed"];
+    assert_refused(&drawn, &["unexpected argument '--method'"]);
 }
 
 #[test]

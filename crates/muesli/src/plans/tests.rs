@@ -388,7 +388,7 @@ fn rows_that_plans_touch_are_traced_with_those_that_each_needed() {
         dry_run.put(dry_run.space("label"), (item,).encoded(), stored(&"label"));
     }
     let order = Entered { shop: 1, number: 9, lines: vec![wanted(1, 1), wanted(2, 3)] };
-    let (done, traced_runs) = traced(9, || dry_run.run_plan::<Order>(&order));
+    let (done, traced_runs) = traced(9, &[], || dry_run.run_plan::<Order>(&order));
     let runs = traced_runs.runs;
     assert_eq!((done, runs.len()), (Ok(2), 1));
     assert!(runs[0].rows.iter().all(|row| row.named == row.parts.len()));
@@ -407,13 +407,13 @@ fn rows_that_plans_touch_are_traced_with_those_that_each_needed() {
     ];
     assert_eq!(found, expected);
     // What a run touched that was refused is noted, too.
-    let (_, traced_runs) = traced(9, || {
+    let (_, traced_runs) = traced(9, &[], || {
         let [mut even, _] = two_participants();
         run_at::<Alone>(&mut even, &(2, 4), Broken::default())
     });
     let rows = &traced_runs.runs[0].rows;
     assert_eq!(rows.iter().map(|row| row.needs.len()).collect::<Vec<_>>(), [0]);
-    assert_eq!(traced(9, || ()).1, TracedRuns::default());
+    assert_eq!(traced(9, &[], || ()).1, TracedRuns::default());
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn empty_ranges_are_touched_and_each_body_needs_its_own_condition() {
     for item in [3_u32, 4] {
         dry_run.put(dry_run.space("stock"), (2_u32, item).encoded(), stored(&5_i64));
     }
-    let (done, traced_runs) = traced(9, || dry_run.run_plan::<Restocked>(&(1, 2)));
+    let (done, traced_runs) = traced(9, &[], || dry_run.run_plan::<Restocked>(&(1, 2)));
     assert_eq!(done, Ok(()));
     let found: Vec<_> = traced_runs.runs[0]
         .rows
@@ -443,13 +443,35 @@ fn empty_ranges_are_touched_and_each_body_needs_its_own_condition() {
 #[test]
 fn runs_are_traced_as_far_as_there_may_be_rows() {
     let mut dry_run = DryRun::new(&SPACES);
-    let (_, traced_runs) = traced(5, || {
+    let (_, traced_runs) = traced(5, &[], || {
         for _ in 0..4 {
             dry_run.run_plan::<Restocked>(&(1, 2)).expect("it is not refused");
         }
     });
     let TracedRuns { runs, rows, left_out } = traced_runs;
     assert_eq!((runs.len(), rows, left_out), (2, 4, 2));
+    // Nothing is noted of procedures that are apart, and their rows count toward nothing.
+    let (_, traced_runs) = traced(1, &[Restocked::NAME], || {
+        dry_run.run_plan::<Restocked>(&(1, 2)).expect("it is not refused");
+    });
+    assert_eq!(traced_runs, TracedRuns::default());
+}
+
+#[test]
+fn a_run_of_a_long_list_is_traced_in_no_time_by_its_square() {
+    let mut dry_run = DryRun::new(&SPACES);
+    dry_run.put(dry_run.space("label"), (1_u32,).encoded(), stored(&"label"));
+    let lines = (0..40_000).map(|shop| wanted(shop, 1)).collect();
+    let order = Entered { shop: 1, number: 9, lines };
+    let begun = std::time::Instant::now();
+    assert_eq!(dry_run.run_plan::<Order>(&order), Ok(40_000));
+    let untraced = begun.elapsed();
+    let order = Entered { number: 10, ..order };
+    let begun = std::time::Instant::now();
+    let (done, traced_runs) = traced(100_000, &[], || dry_run.run_plan::<Order>(&order));
+    assert_eq!((done, traced_runs.rows), (Ok(40_000), 80_001));
+    let most = 4 * untraced + std::time::Duration::from_secs(1);
+    assert!(begun.elapsed() < most, "{:?}, and {untraced:?} untraced", begun.elapsed());
 }
 
 proptest! {

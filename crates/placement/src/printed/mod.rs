@@ -11,6 +11,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use thiserror::Error;
+
 use crate::scheme::{AccessPlace, PlacementShares, ShareCounter};
 use crate::trace::{AccessTrace, TracedAccess, TracedTransaction};
 use crate::units::child::{Child, ChildError, PairGraph};
@@ -21,8 +23,24 @@ const HEAVY: u32 = 10_000;
 /// So many rows of a transaction are joined to each other: of longer ones the first, as
 /// transactions that read much would be most of the graph.
 const JOINED_MOST: usize = 100;
+/// The most pairs of rows that are joined: a graph of more would take gigabytes.
+pub const PAIRS_MAX: usize = 8_000_000;
 /// What METIS is allowed beyond the mean, in thousandths: its default.
 const TOLERANCE: u32 = 30;
+
+/// Why rows are not placed.
+#[derive(Debug, Error)]
+pub enum RowTableError {
+    /// There are too many pairs.
+    #[error(
+        "the transactions learnt from join more than {0} pairs of rows, the most that are placed \
+         one by one: trace fewer transactions, or place by columns"
+    )]
+    Pairs(usize),
+    /// METIS failed.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+}
 
 /// Where each row is that was seen.
 #[derive(Clone, Debug, Default)]
@@ -40,19 +58,23 @@ impl RowTable {
     /// Has METIS place the rows of transactions into so many partitions.
     ///
     /// # Errors
-    /// The child process failed, or took too long.
+    /// Too many pairs of rows are joined; or the child process failed, or took too long.
     pub fn learn(
         trace: &AccessTrace,
         learn: &[TracedTransaction],
         partitions: u32,
         child: &Child,
-    ) -> Result<RowTable, ChildError> {
-        let (numbers, graph) = graph_of(trace, learn, partitions);
+    ) -> Result<RowTable, RowTableError> {
+        let (numbers, graph) = graph_of((trace, learn), partitions, PAIRS_MAX)?;
         let labels = match partitions {
             1 => vec![0; numbers.len()],
             _ if numbers.is_empty() => Vec::new(),
-            _ => child.cut(&graph)?,
+            _ => child.cut(graph)?,
         };
+        if labels.len() != numbers.len() {
+            let text = format!("{} of {} rows", labels.len(), numbers.len());
+            return Err(ChildError::Labels(text).into());
+        }
         let rows = numbers.into_iter().map(|(row, number)| (row, labels[number as usize]));
         Ok(RowTable { partitions, rows: rows.collect() })
     }
@@ -91,14 +113,17 @@ impl RowTable {
     }
 }
 
-/// The rows that were found, by number, and the graph of these.
+/// The rows that were found, by number.
+type NumberedRows = HashMap<(u16, Vec<u64>), u32>;
+
+/// The rows that were found, and the graph of these, of so many pairs at most.
 fn graph_of(
-    trace: &AccessTrace,
-    learn: &[TracedTransaction],
+    (trace, learn): (&AccessTrace, &[TracedTransaction]),
     partitions: u32,
-) -> (HashMap<(u16, Vec<u64>), u32>, PairGraph) {
+    pairs_most: usize,
+) -> Result<(NumberedRows, PairGraph), RowTableError> {
     let mut graph = PairGraph { partitions, tolerance: TOLERANCE, ..PairGraph::default() };
-    let (mut numbers, mut pairs) = (HashMap::new(), BTreeMap::<(u32, u32), u64>::new());
+    let (mut numbers, mut pairs) = (NumberedRows::new(), BTreeMap::<(u32, u32), u64>::new());
     for transaction in learn {
         let mut of_access: Vec<Option<u32>> = Vec::with_capacity(transaction.accesses.len());
         for access in &transaction.accesses {
@@ -132,9 +157,12 @@ fn graph_of(
                 }
             }
         }
+        if pairs.len() > pairs_most {
+            return Err(RowTableError::Pairs(pairs_most));
+        }
     }
     graph.pairs = pairs.into_iter().map(|((one, other), weight)| (one, other, weight)).collect();
-    (numbers, graph)
+    Ok((numbers, graph))
 }
 
 #[cfg(test)]
@@ -171,7 +199,7 @@ mod tests {
     #[test]
     fn rows_are_joined_by_transactions_and_more_by_what_they_need() {
         let trace = trace();
-        let (numbers, graph) = graph_of(&trace, &trace.transactions, 2);
+        let (numbers, graph) = graph_of((&trace, &trace.transactions), 2, 12).unwrap();
         assert_eq!((numbers.len(), graph.weights.len(), graph.pairs.len()), (12, 12, 12));
         assert!(graph.weights.iter().all(|weight| *weight == 10));
         let weight = |one: (u16, u64), other: (u16, u64)| {
@@ -182,6 +210,8 @@ mod tests {
         assert_eq!(weight((0, 1), (1, 101)), 10 * u64::from(LIGHT + HEAVY));
         assert_eq!(weight((0, 1), (1, 1)), 10 * u64::from(LIGHT));
         assert_eq!(weight((0, 1), (1, 2)), 0);
+        let large = graph_of((&trace, &trace.transactions), 2, 11).unwrap_err().to_string();
+        assert!(large.contains("more than 11 pairs"), "{large}");
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub struct SearchTerms {
     pub written_most: f64,
     /// Of so many transactions at most, the first ones; more add nothing.
     pub transactions_most: usize,
-    /// Of so many rows that they touch at most: the transactions behind are left out.
+    /// Of so many rows that they touch at most, with what each of these needs: the transactions
+    /// behind are left out.
     pub accesses_most: usize,
     /// So many schemes are counted at most; the best of these is taken.
     pub schemes_most: usize,
@@ -70,7 +71,8 @@ pub fn search(
 fn within(transactions: &[TracedTransaction], terms: SearchTerms) -> &[TracedTransaction] {
     let (mut count, mut accesses) = (0, 0);
     for transaction in transactions.iter().take(terms.transactions_most) {
-        accesses += transaction.accesses.len();
+        let needs = transaction.accesses.iter().map(|access| access.needs.len()).sum::<usize>();
+        accesses += transaction.accesses.len() + needs;
         if accesses > terms.accesses_most {
             break;
         }
@@ -297,5 +299,9 @@ mod tests {
         assert_eq!(search(&trace, &trace.transactions, few).1, 2);
         let terms = SearchTerms { accesses_most: 10, ..SearchTerms::default() };
         assert_eq!(within(&trace.transactions, terms).len(), 3);
+        // What rows need is looked at in each scheme, too.
+        let mut trace = trace;
+        trace.transactions[0].accesses[2].needs = vec![0, 1];
+        assert_eq!(within(&trace.transactions, terms).len(), 2);
     }
 }

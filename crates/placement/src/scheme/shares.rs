@@ -1,5 +1,10 @@
 //! What a placement is worth: how many transactions have several participants, what crosses between
 //! them, which of them cannot be known from the arguments, and how evenly partitions are loaded.
+//!
+//! A value crosses where a step needs what its own partition does not know. Who knows what was
+//! found follows from step to step: of a table that is everywhere each participant can read a row,
+//! but only if it knows by what; so what is read there by a row of one partition is known at that
+//! partition alone. What is written everywhere must be known to all.
 
 use serde::Serialize;
 
@@ -39,7 +44,7 @@ pub struct PlacementShares {
     pub transactions: u64,
     /// Of 100, those at more than one partition.
     pub distributed: f64,
-    /// Of 100, those in which a step needs what another partition has.
+    /// Of 100, those in which a step needs what its own partition does not know.
     pub crossing: f64,
     /// Of 100, those at a partition that the arguments do not name: who calls them by what the
     /// arguments say leaves it out.
@@ -70,6 +75,43 @@ impl AccessPlace {
     }
 }
 
+/// Which participants know what an access found, or what an access needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    /// All of them.
+    All,
+    /// One partition alone.
+    At(u32),
+    /// None: of what is needed some is known at one partition alone, and some at another one.
+    Apart,
+}
+
+impl Known {
+    /// Who knows both.
+    fn and(self, other: Known) -> Known {
+        match (self, other) {
+            (Known::All, known) | (known, Known::All) => known,
+            (Known::At(one), Known::At(other)) if one == other => self,
+            (Known::At(_) | Known::Apart, Known::At(_) | Known::Apart) => Known::Apart,
+        }
+    }
+
+    /// Who knows what an access finds, by who knows what it needs; and whether a value crosses for
+    /// it.
+    fn found(needed: Known, at: Option<u32>, writes: bool) -> (Known, bool) {
+        match (at, needed) {
+            (Some(here), Known::At(there)) => (Known::At(here), there != here),
+            (Some(here), Known::All) => (Known::At(here), false),
+            (Some(here), Known::Apart) => (Known::At(here), true),
+            (None, Known::All) => (Known::All, false),
+            // All participants make the same change of a copy, or it is brought to them.
+            (None, Known::At(_)) if writes => (Known::All, true),
+            (None, Known::At(there)) => (Known::At(there), false),
+            (None, Known::Apart) => (Known::Apart, true),
+        }
+    }
+}
+
 /// Counts transactions of which it is known where their rows are.
 #[derive(Clone, Debug)]
 pub(crate) struct ShareCounter {
@@ -78,6 +120,8 @@ pub(crate) struct ShareCounter {
     named_by: Vec<u64>,
     loads: Vec<u64>,
     touched: Vec<u32>,
+    /// Of each access of the transaction that is counted, who knows what it found.
+    known: Vec<Known>,
     transactions: u64,
     distributed: u64,
     crossing: u64,
@@ -93,6 +137,7 @@ impl ShareCounter {
             named_by: of_each(),
             loads: of_each(),
             touched: Vec::new(),
+            known: Vec::new(),
             transactions: 0,
             distributed: 0,
             crossing: 0,
@@ -114,10 +159,7 @@ impl ShareCounter {
         if rows().any(|(access, place)| access.writes && place.at.is_none()) {
             (0..self.loads.len() as u32).for_each(|at| self.touch(at, true));
         }
-        let crosses = rows().any(|(access, place)| {
-            let needed = access.needs.iter().filter_map(|need| places[usize::from(*need)].at);
-            place.at.is_some_and(|here| needed.into_iter().any(|there| there != here))
-        });
+        let crosses = self.crosses(transaction, places);
         let number = self.transactions;
         let is_named = |at: &u32| self.named_by[*at as usize] == number;
         self.misrouted += u64::from(!self.touched.iter().all(is_named));
@@ -127,6 +169,20 @@ impl ShareCounter {
         for at in &self.touched {
             self.loads[*at as usize] += 1;
         }
+    }
+
+    /// Whether a step needs what its own partition does not know; of one partition all know all.
+    fn crosses(&mut self, transaction: &TracedTransaction, places: &[AccessPlace]) -> bool {
+        let (mut crosses, several) = (false, self.loads.len() > 1);
+        self.known.clear();
+        for (access, place) in transaction.accesses.iter().zip(places) {
+            let needs = access.needs.iter().map(|need| self.known[usize::from(*need)]);
+            let needed = needs.fold(Known::All, Known::and);
+            let (known, does_cross) = Known::found(needed, place.at, access.writes);
+            self.known.push(known);
+            crosses |= does_cross && several;
+        }
+        crosses
     }
 
     fn touch(&mut self, at: u32, is_routed: bool) {
@@ -174,4 +230,56 @@ pub fn shares(
         counter.add(transaction, &places);
     }
     counter.shares()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Accesses, each with its place, whether it writes, and what it needs.
+    fn crosses(partitions: u32, all: &[(Option<u32>, bool, &[u16])]) -> bool {
+        let access = |(_, writes, needs): &(Option<u32>, bool, &[u16])| TracedAccess {
+            writes: *writes,
+            key: vec![1],
+            needs: needs.to_vec(),
+            ..TracedAccess::default()
+        };
+        let transaction =
+            TracedTransaction { procedure: 0, accesses: all.iter().map(access).collect() };
+        let place = |access: &(Option<u32>, bool, &[u16])| {
+            let at = access.0;
+            AccessPlace { at, is_routed: true }
+        };
+        let mut counter = ShareCounter::new(partitions);
+        counter.add(&transaction, &all.iter().map(place).collect::<Vec<_>>());
+        counter.shares().crossing > 0.0
+    }
+
+    #[test]
+    fn what_is_needed_crosses_unless_it_is_known_there() {
+        let (here, there, copy) = (Some(1), Some(2), None);
+        assert!(!crosses(4, &[(here, false, &[]), (here, true, &[0])]));
+        assert!(crosses(4, &[(here, false, &[]), (there, true, &[0])]));
+        assert!(!crosses(4, &[(copy, false, &[]), (here, true, &[0]), (there, true, &[0])]));
+    }
+
+    #[test]
+    fn what_is_read_of_a_copy_is_known_to_those_who_know_by_what() {
+        let (here, there, copy) = (Some(1), Some(2), None);
+        // A copy that is read by what a row says, for a row of the same partition, or of another.
+        let through = |last| [(here, false, &[][..]), (copy, false, &[0]), (last, true, &[1])];
+        assert!(!crosses(4, &through(here)));
+        assert!(crosses(4, &through(there)));
+        // A copy is read by two rows that nobody knows both of.
+        assert!(crosses(4, &[(here, false, &[]), (there, false, &[]), (copy, false, &[0, 1])]));
+    }
+
+    #[test]
+    fn what_is_written_everywhere_is_known_to_all() {
+        let (here, copy) = (Some(0), None);
+        assert!(!crosses(4, &[(here, false, &[]), (copy, true, &[])]));
+        assert!(!crosses(4, &[(copy, false, &[]), (copy, true, &[0])]));
+        let by_a_row = [(here, false, &[][..]), (copy, true, &[0])];
+        assert!(crosses(4, &by_a_row) && !crosses(1, &by_a_row));
+    }
 }

@@ -3,6 +3,7 @@
 //! Whatever bytes a file has, reading takes memory in proportion to them and no more than its
 //! [limits](super::limits) allow, and what does not fit is an error that says where.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,7 +12,9 @@ use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::wire_struct;
 use thiserror::Error;
 
-use super::limits::{ACCESSES_MAX, ALL_COLUMNS_MAX, BYTES_MAX, COLUMNS_MAX, NAMES_MAX};
+use super::limits::{
+    ACCESSES_MAX, ALL_COLUMNS_MAX, BYTES_MAX, COLUMNS_MAX, NAMES_MAX, TRANSACTIONS_MAX,
+};
 use super::{AccessTrace, TracedAccess, TracedTable, TracedTransaction};
 
 /// What a trace file begins with.
@@ -47,6 +50,12 @@ pub enum TraceError {
     /// Its bytes end too early, or are damaged.
     #[error("the trace is damaged: {0}")]
     Bytes(#[from] WireError),
+    /// A name would change how a terminal shows what is behind it.
+    #[error("the trace has the name {0:?}, and names have no control characters")]
+    Name(String),
+    /// Two tables have one name.
+    #[error("the trace has two tables that are called `{0}`")]
+    Twice(String),
     /// A table's key cannot be so.
     #[error(
         "table `{0}` of the trace has no key columns, more than {COLUMNS_MAX}, one of a domain \
@@ -56,8 +65,8 @@ pub enum TraceError {
     /// A transaction names what there is not.
     #[error(
         "transaction {0} of the trace names a procedure or table that there is not, a key of more \
-         columns than its table's or fewer than are always named, or needs an access that is not \
-         before it"
+         columns than its table's or fewer than are always named, or an access whose needs are not \
+         earlier ones in their order, each once"
     )]
     Transaction(usize),
 }
@@ -131,6 +140,7 @@ impl AccessTrace {
     /// What does not fit, and where.
     pub fn check(&self) -> Result<(), TraceError> {
         self.check_counts()?;
+        self.check_names()?;
         for table in &self.tables {
             let known = |domain: &u16| usize::from(*domain) < self.domains.len();
             let count = table.columns.len();
@@ -146,7 +156,8 @@ impl AccessTrace {
                 let table = self.tables.get(usize::from(access.table));
                 let columns = |table: &TracedTable| usize::from(table.named)..=table.columns.len();
                 table.is_some_and(|table| columns(table).contains(&access.key.len()))
-                    && access.needs.iter().all(|need| usize::from(*need) < place)
+                    && access.needs.is_sorted_by(|one, next| one < next)
+                    && access.needs.last().is_none_or(|last| usize::from(*last) < place)
             };
             if !known || !transaction.accesses.iter().enumerate().all(fits) {
                 return Err(TraceError::Transaction(number));
@@ -162,6 +173,7 @@ impl AccessTrace {
             ("procedures", self.procedures.len(), NAMES_MAX),
             ("tables", self.tables.len(), ALL_COLUMNS_MAX),
             ("columns in all tables", columns, ALL_COLUMNS_MAX),
+            ("transactions", self.transactions.len(), TRANSACTIONS_MAX),
             ("accesses", self.accesses(), ACCESSES_MAX),
         ] {
             if count > most {
@@ -169,6 +181,19 @@ impl AccessTrace {
             }
         }
         Ok(())
+    }
+
+    fn check_names(&self) -> Result<(), TraceError> {
+        let of_tables = self.tables.iter().map(|table| &table.name);
+        let mut all = self.domains.iter().chain(&self.procedures).chain(of_tables.clone());
+        if let Some(name) = all.find(|name| name.chars().any(char::is_control)) {
+            return Err(TraceError::Name(name.clone()));
+        }
+        let mut known = BTreeSet::new();
+        match of_tables.into_iter().find(|name| !known.insert(name.as_str())) {
+            Some(twice) => Err(TraceError::Twice(twice.clone())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -240,6 +265,34 @@ mod tests {
     }
 
     #[test]
+    fn needs_are_in_order_and_names_are_plain_and_their_own() {
+        let changed = |change: &dyn Fn(&mut AccessTrace)| {
+            let mut trace = trace();
+            let mut third = trace.transactions[0].accesses[1].clone();
+            third.needs = vec![0, 1];
+            trace.transactions[0].accesses.push(third);
+            change(&mut trace);
+            AccessTrace::from_bytes(&trace.to_bytes())
+        };
+        assert!(changed(&|_| ()).is_ok());
+        for needs in [vec![1, 0], vec![0, 0], vec![1, 1], vec![0, 2]] {
+            let found = changed(&|it| it.transactions[0].accesses[2].needs.clone_from(&needs));
+            assert_eq!(found, Err(TraceError::Transaction(0)), "{needs:?}");
+        }
+        let twice = changed(&|it| it.tables.push(it.tables[0].clone()));
+        assert_eq!(twice, Err(TraceError::Twice("stock".to_owned())));
+        let bad = "ware\u{1b}[2Jhouse".to_owned();
+        for found in [
+            changed(&|it| it.domains[1].clone_from(&bad)),
+            changed(&|it| it.procedures[0].clone_from(&bad)),
+            changed(&|it| it.tables[0].name.clone_from(&bad)),
+        ] {
+            let text = found.unwrap_err().to_string();
+            assert!(text.contains("control") && !text.contains('\u{1b}'), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_too_much_is_refused_before_it_is_worked_on() {
         let many = |change: fn(&mut AccessTrace)| {
             let mut trace = trace();
@@ -257,6 +310,10 @@ mod tests {
             it.tables = vec![wide; ALL_COLUMNS_MAX / COLUMNS_MAX + 1];
         };
         assert_eq!(many(columns), "columns in all tables");
+        let transactions = |it: &mut AccessTrace| {
+            it.transactions = vec![TracedTransaction::default(); TRANSACTIONS_MAX + 1];
+        };
+        assert_eq!(many(transactions), "transactions");
         let accesses = |it: &mut AccessTrace| {
             let access = it.transactions[0].accesses[0].clone();
             it.transactions[0].accesses = vec![access; ACCESSES_MAX + 1];

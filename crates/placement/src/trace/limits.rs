@@ -3,6 +3,8 @@
 
 /// The most bytes of a file.
 pub const BYTES_MAX: u64 = 128 << 20;
+/// The most transactions.
+pub const TRANSACTIONS_MAX: usize = 2_000_000;
 /// The most rows that all transactions touch.
 pub const ACCESSES_MAX: usize = 4_000_000;
 /// The most columns of a key.

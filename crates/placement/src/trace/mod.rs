@@ -5,13 +5,14 @@ mod limits;
 
 pub use file::{TRACE_VERSION, TraceError, read_file};
 pub use limits::{
-    ACCESSES_MAX, ALL_COLUMNS_MAX, BYTES_MAX, COLUMNS_MAX, NAMES_MAX, TRANSACTIONS_MIN,
+    ACCESSES_MAX, ALL_COLUMNS_MAX, BYTES_MAX, COLUMNS_MAX, NAMES_MAX, TRANSACTIONS_MAX,
+    TRANSACTIONS_MIN,
 };
 
 /// A table, as traces name it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracedTable {
-    /// Its name.
+    /// Its name, which no other table has.
     pub name: String,
     /// The columns of its key, in their order, each by the number of its domain: equal values of
     /// one domain are one thing, whatever table they are found in.
@@ -36,7 +37,8 @@ pub struct TracedAccess {
     /// Which columns follow from the arguments of the call, a bit for each, the first the lowest:
     /// by those it is known before the call where the row is.
     pub by_arguments: u16,
-    /// Which earlier accesses of the transaction found what this one needed, beside its key.
+    /// Which earlier accesses of the transaction found what this one needed, beside its key: each
+    /// once, in their order.
     pub needs: Vec<u16>,
 }
 

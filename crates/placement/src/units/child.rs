@@ -2,18 +2,19 @@
 //!
 //! While it runs it has handlers of its own for signals of the whole process, and it draws from the
 //! process's one source of chance. So a graph goes to a child by its standard input, and labels
-//! come back by its standard output, within a time. The child is this program with a hidden
-//! command, which calls `serve`. Neither side reads more bytes of the other than a graph of a trace
-//! can have.
+//! come back by its standard output, within a time. METIS may print there, too, before the labels
+//! or behind them, so these begin with a magic. The child is this program with a hidden command,
+//! which calls `serve`. Neither side reads more bytes of the other than a graph of a trace can
+//! have.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::process::{self, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use muesli_core::wire::{Wire, WireError};
+use muesli_core::wire::{Reader, Wire, WireError};
 use muesli_core::wire_struct;
 use thiserror::Error;
 
@@ -83,8 +84,17 @@ wire_struct!(GraphMessage {
     pairs: Vec<(u32, u32, u64)>,
 });
 
+/// What labels begin with.
+const MAGIC: [u8; 8] = *b"muelabel";
 /// The most bytes of a graph, and of its labels.
 const MESSAGE_MAX: u64 = 1 << 30;
+/// So many bytes of a child's complaints are kept.
+const COMPLAINTS_MAX: u64 = 64 << 10;
+/// So often it is looked whether a child has ended.
+const LOOKED_EVERY: Duration = Duration::from_millis(5);
+/// So long what it wrote is waited for once it has ended: a process that it has started may still
+/// have its pipes.
+const PIPES_WITHIN: Duration = Duration::from_secs(5);
 /// The most units and transactions: METIS sums up weights of all in 32 bits.
 #[cfg(feature = "metis")]
 const NODES_MAX: usize = 1 << 24;
@@ -119,8 +129,8 @@ impl Child {
     ///
     /// # Errors
     /// It failed, or took too long.
-    pub fn cut(&self, graph: &PairGraph) -> Result<Vec<u32>, ChildError> {
-        let PairGraph { partitions, tolerance, weights, pairs } = graph.clone();
+    pub fn cut(&self, graph: PairGraph) -> Result<Vec<u32>, ChildError> {
+        let PairGraph { partitions, tolerance, weights, pairs } = graph;
         let message =
             GraphMessage { partitions, tolerance, loads: weights, pairs, ..Default::default() };
         self.labels(&message)
@@ -131,8 +141,11 @@ impl Child {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);
         let answer = self.ask(bytes)?;
-        let labels = Vec::<u32>::decode_all(&answer);
+        let labels = labels_in(&answer);
         let labels = labels.map_err(|error: WireError| ChildError::Labels(error.to_string()))?;
+        let Some(labels) = labels else {
+            return Err(ChildError::Labels("its answer has no `muelabel`".to_owned()));
+        };
         let count = message.loads.len();
         match labels.len() == count && labels.iter().all(|it| *it < message.partitions) {
             true => Ok(labels),
@@ -146,25 +159,23 @@ impl Child {
         let mut child = command.stderr(Stdio::piped()).spawn()?;
         let (mut input, output, errors) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let writer = thread::spawn(move || input.take().map(|mut it| it.write_all(&bytes)));
-        let (sender, answers) = mpsc::channel();
+        // Nobody waits for it: a child that has failed does not read on, and says why it failed.
+        thread::spawn(move || input.take().map(|mut it| it.write_all(&bytes)));
         // Both are read at once: a child that fills one of them waits until somebody has read it.
-        let complaints = thread::spawn(move || read_all(errors));
-        let reader = thread::spawn(move || {
-            // Nobody listens to an answer that comes too late.
-            let _ = sender.send(read_all(output));
-        });
-        let answer = answers.recv_timeout(self.within);
-        if answer.is_err() {
-            child.kill()?;
+        let (answer, complaints) =
+            (read_aside(output, MESSAGE_MAX), read_aside(errors, COMPLAINTS_MAX));
+        // From here on nothing returns before the process is gone.
+        let ended = ended_within(&mut child, self.within);
+        if !matches!(ended, Ok(Some(_))) {
+            let _ = child.kill(); // It fails where the process has ended by itself.
+            let _ = child.wait();
         }
-        let status = child.wait()?;
-        let _ = (writer.join(), reader.join());
-        let text = complaints.join().map(|read| read.unwrap_or_default()).unwrap_or_default();
-        let answer = answer.map_err(|_| ChildError::Time(self.within))??;
+        let Some(status) = ended? else { return Err(ChildError::Time(self.within)) };
         match status.success() {
-            true => Ok(answer),
+            true => Ok(answer.recv_timeout(PIPES_WITHIN).unwrap_or_else(|_| Ok(Vec::new()))?),
             false => {
+                let text = complaints.recv_timeout(PIPES_WITHIN).unwrap_or_else(|_| Ok(Vec::new()));
+                let text = text.unwrap_or_default();
                 let text = String::from_utf8_lossy(&text);
                 Err(ChildError::Failed(format!("{status}: {}", text.trim())))
             }
@@ -172,11 +183,43 @@ impl Child {
     }
 }
 
-/// What comes out of a pipe, as far as it can be what is expected.
-fn read_all(pipe: Option<impl Read>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    pipe.map_or(Ok(0), |pipe| pipe.take(MESSAGE_MAX).read_to_end(&mut bytes))?;
-    Ok(bytes)
+/// How a process ended; `None`: it has not within this time.
+fn ended_within(child: &mut process::Child, within: Duration) -> io::Result<Option<ExitStatus>> {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let left = within.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        thread::sleep(LOOKED_EVERY.min(left));
+    }
+}
+
+/// Reads all that comes out of a pipe, of which so many bytes are kept.
+fn read_aside(
+    pipe: Option<impl Read + Send + 'static>,
+    most: u64,
+) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, received) = mpsc::channel();
+    thread::spawn(move || {
+        let Some(mut pipe) = pipe else { return };
+        let mut bytes = Vec::new();
+        let kept = pipe.by_ref().take(most).read_to_end(&mut bytes);
+        let all = kept.and_then(|_| io::copy(&mut pipe, &mut io::sink()));
+        // Nobody listens to what comes too late.
+        let _ = sender.send(all.map(|_| bytes));
+    });
+    received
+}
+
+/// The labels in what a child has written: those behind the first magic.
+fn labels_in(answer: &[u8]) -> Result<Option<Vec<u32>>, WireError> {
+    let begins = answer.windows(MAGIC.len()).position(|bytes| bytes == MAGIC);
+    let labels = begins.map(|at| &answer[at + MAGIC.len()..]);
+    labels.map(|bytes| Vec::decode(&mut Reader::new(bytes))).transpose()
 }
 
 /// What a child does: reads a graph, partitions it, and writes the labels.
@@ -190,7 +233,7 @@ pub fn serve(input: &mut impl Read, output: &mut impl Write) -> Result<(), Child
     let message = GraphMessage::decode_all(&bytes);
     let message = message.map_err(|error| ChildError::Failed(error.to_string()))?;
     let labels = partition(&message).map_err(ChildError::Failed)?;
-    let mut answer = Vec::new();
+    let mut answer = MAGIC.to_vec();
     labels.encode(&mut answer);
     output.write_all(&answer)?;
     output.flush()?;
@@ -262,4 +305,61 @@ fn neighbours(message: &GraphMessage) -> Vec<Vec<(i32, i32)>> {
         }
     }
     neighbours
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// A shell as a child.
+    fn child(script: &str, within: Duration) -> Child {
+        let arguments = ["-c", script].map(str::to_owned).into();
+        Child { program: "sh".into(), arguments, within }
+    }
+
+    fn two_nodes() -> PairGraph {
+        PairGraph { partitions: 2, weights: vec![1, 1], ..PairGraph::default() }
+    }
+
+    /// A shell's command that prints these bytes.
+    fn printing(bytes: &[u8]) -> String {
+        let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+        format!("printf '{octal}'")
+    }
+
+    /// Within this a child ends that does not wait for anything.
+    const SOON: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn labels_are_found_in_whatever_else_a_child_prints() {
+        let framed = printing(b"muelabel\x02\0\0\0\x01\0\0\0\0\0\0\0");
+        let said = format!("cat >/dev/null; echo '***Runtime'; {framed}; echo behind");
+        assert_eq!(child(&said, SOON).cut(two_nodes()).unwrap(), [1, 0]);
+        for (script, why) in [
+            (printing(b"\x02\0\0\0\x01\0\0\0\0\0\0\0"), "no `muelabel`"),
+            (printing(b"muelabel\x02"), "more bytes"),
+            (printing(b"muelabel\0\0\0\0"), "0 of 2"),
+        ] {
+            let error = child(&script, SOON).cut(two_nodes()).unwrap_err();
+            assert!(matches!(error, ChildError::Labels(_)), "{script}: {error}");
+            assert!(error.to_string().contains(why), "{script}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_child_that_does_not_end_is_ended_even_if_it_has_closed_its_pipes() {
+        let within = Duration::from_millis(200);
+        for script in ["exec sleep 600", "exec >&- 2>&- <&-; exec sleep 600"] {
+            let begun = Instant::now();
+            let error = child(script, within).cut(two_nodes()).unwrap_err();
+            assert!(matches!(error, ChildError::Time(_)), "{script}: {error}");
+            assert!(begun.elapsed() < Duration::from_secs(300), "{script}");
+        }
+    }
+
+    #[test]
+    fn what_a_child_complains_of_is_told() {
+        let error = child("echo no memory >&2; exit 3", SOON).cut(two_nodes()).unwrap_err();
+        assert!(error.to_string().contains("3: no memory"), "{error}");
+    }
 }

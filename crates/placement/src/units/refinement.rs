@@ -6,6 +6,9 @@
 //! in the order of their worth, pass after pass, until none is worth its price. There is no chance
 //! in it: the same graph and placement give the same moves.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use super::graph::UnitGraph;
 
 /// What refinement goes by.
@@ -62,6 +65,23 @@ pub fn refine(graph: &UnitGraph, labels: &[u32], terms: &RefinementTerms) -> Ref
     Refined { labels: state.labels, moved }
 }
 
+/// What moves of a unit are worth: transactions that become whole, and a little for those that
+/// become narrower.
+#[derive(Clone, Debug, Default)]
+struct MoveWorths {
+    /// To a partition where no other unit of its transactions is.
+    elsewhere: i64,
+    /// How much more to each of the others.
+    near: BTreeMap<u32, i64>,
+}
+
+impl MoveWorths {
+    /// What the move to a partition is worth, which is not where the unit is.
+    fn to(&self, label: u32) -> i64 {
+        self.elsewhere + self.near.get(&label).copied().unwrap_or(0)
+    }
+}
+
 struct RefinementState<'a> {
     graph: &'a UnitGraph,
     terms: RefinementTerms,
@@ -109,45 +129,40 @@ impl<'a> RefinementState<'a> {
         Self::cap(total, self.terms.partitions, self.terms.rows_cap, largest)
     }
 
-    /// What a move is worth: transactions that become whole, and a little for those that become
-    /// narrower.
-    fn worth(&self, unit: usize, to: u32) -> i64 {
+    /// What the moves of a unit are worth, to all partitions in one walk through its transactions.
+    fn worths(&self, unit: usize) -> MoveWorths {
         let from = self.labels[unit];
-        let mut worth = 0;
+        let mut worths = MoveWorths::default();
         for transaction in &self.graph.of_unit[unit] {
             let counts = &self.counts[*transaction as usize];
             let (units, times) = &self.graph.joint[*transaction as usize];
-            let times = *times as i64;
-            let of = |label| counts.iter().find(|(it, _)| *it == label).map_or(0, |(_, n)| *n);
-            let (here, there, all) = (of(from), of(to), units.len() as u32);
-            if there + 1 == all {
-                worth += WHOLE * times;
+            let (all, times) = (units.len() as u32, *times as i64);
+            // It becomes wider, unless the move is to where another unit of it is.
+            worths.elsewhere -= times;
+            for (label, count) in counts {
+                if *label == from {
+                    worths.elsewhere += times * i64::from(*count == 1);
+                    worths.elsewhere -= WHOLE * times * i64::from(*count == all);
+                } else {
+                    let whole = WHOLE * times * i64::from(count + 1 == all);
+                    *worths.near.entry(*label).or_default() += times + whole;
+                }
             }
-            if here == all {
-                worth -= WHOLE * times;
-            }
-            worth += times * (i64::from(here == 1) - i64::from(there == 0));
         }
-        worth
+        worths
     }
 
     /// The best move of a unit, if there is room for it.
     fn best(&self, unit: usize, caps: (u64, u64)) -> Option<(i64, u32)> {
-        let from = self.labels[unit];
-        let mut near: Vec<u32> = Vec::new();
-        for transaction in &self.graph.of_unit[unit] {
-            near.extend(self.counts[*transaction as usize].iter().map(|(label, _)| *label));
-        }
-        near.sort_unstable();
-        near.dedup();
         let fits = |to: &u32| {
             let to = *to as usize;
             self.loads[to] + self.graph.loads[unit] <= caps.0
                 && self.rows[to] + self.graph.rows[unit] <= caps.1
         };
-        let others = near.into_iter().filter(|to| *to != from).filter(fits);
-        let best = others.map(|to| (self.worth(unit, to), std::cmp::Reverse(to))).max();
-        best.map(|(worth, std::cmp::Reverse(to))| (worth, to))
+        let worths = self.worths(unit);
+        let others = worths.near.keys().copied().filter(fits);
+        let best = others.map(|to| (worths.to(to), Reverse(to))).max();
+        best.map(|(worth, Reverse(to))| (worth, to))
     }
 
     /// The price of a move: none for a unit that goes back to where it began.
@@ -172,7 +187,7 @@ impl<'a> RefinementState<'a> {
         let mut moves: Vec<(i64, usize)> = (0..self.labels.len())
             .filter_map(|unit| worth_it(self, unit).map(|(gain, _)| (gain, unit)))
             .collect();
-        moves.sort_by_key(|(gain, unit)| (std::cmp::Reverse(*gain), *unit));
+        moves.sort_by_key(|(gain, unit)| (Reverse(*gain), *unit));
         let mut any = false;
         for (_, unit) in moves {
             if let Some((_, to)) = worth_it(self, unit) {
@@ -196,7 +211,7 @@ impl<'a> RefinementState<'a> {
                 let to = lightest as u32;
                 let best = of_full
                     .filter(|unit| self.graph.loads[*unit] > 0)
-                    .max_by_key(|unit| (self.worth(*unit, to), std::cmp::Reverse(*unit)));
+                    .max_by_key(|unit| (self.worths(*unit).to(to), Reverse(*unit)));
                 let Some(unit) = best else { break };
                 if !self.move_to(unit, to) {
                     return;
@@ -283,6 +298,51 @@ mod tests {
         assert_eq!(refine(&graph, &apart, &terms), refined);
         // What is right stays, and costs nothing.
         assert_eq!(refine(&graph, &refined.labels, &terms).moved, 0);
+    }
+
+    /// What a move is worth by what it says: of each transaction, before it and after it.
+    fn worth_by_definition(graph: &UnitGraph, labels: &[u32], unit: usize, to: u32) -> i64 {
+        let width = |units: &[u32], labels: &[u32]| {
+            let all: std::collections::BTreeSet<_> =
+                units.iter().map(|unit| labels[*unit as usize]).collect();
+            all.len() as i64
+        };
+        let mut after = labels.to_vec();
+        after[unit] = to;
+        let of = |(units, times): &(Vec<u32>, u64)| {
+            let (was, is) = (width(units, labels), width(units, &after));
+            let whole = i64::from(is == 1) - i64::from(was == 1);
+            (WHOLE * whole + was - is) * *times as i64
+        };
+        graph.joint.iter().map(of).sum()
+    }
+
+    #[test]
+    fn worths_to_all_partitions_at_once_are_those_of_each_move() {
+        let mut chance = fastrand::Rng::with_seed(5);
+        for _ in 0..20 {
+            let mut graph = graph(12, &[]);
+            for number in 0..30 {
+                let mut units: Vec<u32> =
+                    (0..chance.u32(2..5)).map(|_| chance.u32(0..12)).collect();
+                units.sort_unstable();
+                units.dedup();
+                if units.len() > 1 {
+                    let place = graph.joint.len() as u32;
+                    units.iter().for_each(|it| graph.of_unit[*it as usize].push(place));
+                    graph.joint.push((units, number + 1));
+                }
+            }
+            let labels: Vec<u32> = (0..12).map(|_| chance.u32(0..4)).collect();
+            let terms = RefinementTerms { partitions: 5, ..Default::default() };
+            let state = RefinementState::new(&graph, labels.clone(), terms);
+            for (unit, to) in (0..12).flat_map(|unit| (0..5).map(move |to| (unit, to))) {
+                if labels[unit] != to {
+                    let expected = worth_by_definition(&graph, &labels, unit, to);
+                    assert_eq!(state.worths(unit).to(to), expected, "{unit} to {to}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What is there at first: a function of the parameters alone.
 
+use std::collections::BTreeSet;
+
 use super::plans::loads::{LoadedAuction, LoadedSeller};
 use super::tables::{
     AuctionBid, AuctionItem, AuctionStatus, AuctionUser, ItemComment, ItemPurchase,
@@ -139,16 +141,21 @@ impl FirstAuctions {
         LoadedAuction { item, loaded, bids, attributes, pictures, comments, purchases }
     }
 
+    /// What a user watches, which never changes: by seller and item.
+    pub fn watched_by(&self, user: u64) -> BTreeSet<(u64, u32)> {
+        let watched = |number: u64| (1 + (user + number * 7) % self.users, 1_u32);
+        (1..=fnv_hash(user) % 4).map(watched).collect()
+    }
+
     /// A user as it is loaded, with all that it sells.
     pub fn loaded(&self, user: u64) -> LoadedSeller {
         let auctions = 1..=self.items_of(user);
-        let watched = |number: u64| (1 + (user + number * 7) % self.users, 1_u32);
         LoadedSeller {
             user,
             row: self.user(user),
             auctions: auctions.map(|item| self.auction(user, item)).collect(),
             bought: Vec::new(),
-            watched: (1..=fnv_hash(user) % 4).map(watched).collect(),
+            watched: self.watched_by(user).into_iter().collect(),
         }
     }
 

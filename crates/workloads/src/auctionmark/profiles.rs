@@ -5,24 +5,28 @@ use muesli::plans::PlannedProcedure;
 
 use super::first::{CATEGORIES, FirstAuctions, GROUPS, VALUES};
 use super::ledger::AuctionUpdate;
-use super::plans::bidding::{CloseAuction, OfferedBid, PlaceBid};
+use super::plans::bidding::{CloseAuction, OfferedBid, PlaceBid, TOO_LOW};
 use super::plans::listing::{
     AnswerComment, CommentAnswer, CommentItem, ListItem, NewDescription, NewListing, NewQuestion,
     UpdateItem,
 };
-use super::plans::reading::{OfAuction, ReadAuctionUser, ReadItem, ReadWinner, UserAsked};
+use super::plans::reading::{
+    OfAuction, ReadAuctionUser, ReadItem, ReadWinner, SHOWN, UserAsked, UserParts,
+};
 use super::plans::selling::{BuyItem, CHANGED, NewUserRating, RateUser, WonItem};
 use super::tables::{AuctionItem, AuctionStatus, ItemState};
 use super::{AuctionMark, KnownAuctions};
 use crate::chance::Chance;
 use crate::distribution::fnv_hash;
 use crate::tally::Ended;
-use crate::workload::{Seat, call_plan, ended};
+use crate::workload::{CallAttempts, Seat, call_plan, ended};
 
 /// So often an item is bought that changes meanwhile.
 const ROUNDS: u32 = 20;
 /// So many items of each kind a client remembers; the oldest is forgotten.
 const KNOWN_MOST: usize = 1_000;
+/// The most that is offered, and so the highest price.
+const PRICE_MOST: i64 = 1 << 40;
 /// So often an item of a status is looked for among those that were loaded.
 const DRAWS: usize = 50;
 
@@ -42,18 +46,65 @@ fn take<T>(list: &mut Vec<T>, chance: &mut Chance) -> Option<T> {
     (place < list.len()).then(|| list.swap_remove(place))
 }
 
+impl KnownAuctions {
+    /// The price of an item, as the client has seen it.
+    fn see_price(&mut self, of: OfAuction, price: i64) {
+        if self.prices.len() >= KNOWN_MOST {
+            self.prices.clear();
+        }
+        self.prices.insert(of, price);
+    }
+
+    /// What a bidder would pay for an item: the price that was seen last, or the one at first, and
+    /// twice up to half of a step of 2.5 % more.
+    fn offer(&self, of: OfAuction, first: &FirstAuctions, chance: &mut Chance) -> i64 {
+        let at_first = || match of.item <= first.items_of(of.seller) {
+            true => first.auction(of.seller, of.item).loaded.price,
+            false => 10_000,
+        };
+        let price = self.prices.get(&of).copied().unwrap_or_else(at_first);
+        let more =
+            |price: i64, chance: &mut Chance| price + chance.below(price as u64 / 80 + 1) as i64;
+        let bid = more(price, chance);
+        more(bid, chance).min(PRICE_MOST)
+    }
+}
+
+/// How many rows of its parts a user had at first. None of them goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FirstParts {
+    selling: usize,
+    bought: usize,
+    /// None comes, either.
+    watched: usize,
+}
+
+impl FirstParts {
+    /// Whether so many rows can be shown of the parts that were asked for.
+    fn are_shown(&self, asked: &UserAsked, shown: &[usize]) -> bool {
+        let from = |least: usize| least.min(SHOWN)..=SHOWN;
+        let watched = self.watched.min(SHOWN);
+        let parts = [
+            (asked.ratings, from(0)),
+            (asked.comments, from(0)),
+            (asked.selling, from(self.selling)),
+            (asked.bought, from(self.bought)),
+            (asked.watched, watched..=watched),
+        ];
+        let asked: Vec<_> = parts.into_iter().filter(|it| it.0).map(|it| it.1).collect();
+        shown.len() == asked.len() && asked.iter().zip(shown).all(|(fits, it)| fits.contains(it))
+    }
+}
+
 impl AuctionMark {
-    /// Complains of an answer that no moment can have given.
-    fn judge<T: std::fmt::Debug>(
-        &self,
-        seat: &Seat,
-        answer: &Result<T, Error>,
-        is_right: impl FnOnce(&T) -> bool,
-    ) {
-        if let Ok(found) = answer
-            && !is_right(found)
-        {
-            self.ledgers.of(seat.client).wrong_answers.add(|| format!("{found:?}"));
+    fn parts_at_first(&self, user: u64) -> FirstParts {
+        let bought = self.bought_first.get_or_init(|| {
+            self.first.all().into_iter().map(|it| (it.user, it.bought.len())).collect()
+        });
+        FirstParts {
+            selling: self.first.items_of(user) as usize,
+            bought: bought.get(&user).copied().unwrap_or(0),
+            watched: self.first.watched_by(user).len(),
         }
     }
 
@@ -98,16 +149,24 @@ impl AuctionMark {
     }
 
     /// Profile 1.
-    pub(super) async fn look_at_item(&self, seat: &mut Seat) -> (Ended, u32) {
+    pub(super) async fn look_at_item(
+        &self,
+        seat: &mut Seat,
+        known: &mut KnownAuctions,
+    ) -> (Ended, u32) {
         let of = self.draw_loaded(None, &mut seat.chance);
         let is_there = of.item <= self.first.items_of(of.seller);
         let reader = seat.db.read_only();
         let (answer, attempts) = call_plan::<ReadItem>(&reader, &mut seat.several, &of).await;
-        self.judge(seat, &answer, |(name, state, region)| {
+        let is_right = |(name, state, region): &(String, ItemState, Option<String>)| {
             let named = *name == format!("item {} of {}", of.item, of.seller);
             let priced = state.price > 0 && (state.bids > 0 || state.status != WAITING);
             is_there && named && priced && region.is_some()
-        });
+        };
+        self.ledgers.of(seat.client).wrong_answers.judge(ReadItem::NAME, &answer, is_right);
+        if let Ok((_, state, _)) = &answer {
+            known.see_price(of, state.price);
+        }
         (ended(answer), attempts)
     }
 
@@ -126,12 +185,13 @@ impl AuctionMark {
         let reader = seat.db.read_only();
         let (answer, attempts) =
             call_plan::<ReadAuctionUser>(&reader, &mut seat.several, &asked).await;
-        let parts = [asked.ratings, asked.comments, asked.selling, asked.bought, asked.watched];
-        let count = parts.iter().filter(|it| **it).count();
-        self.judge(seat, &answer, |(row, parts)| {
+        let first = self.parts_at_first(user);
+        let is_right = |(row, parts): &UserParts| {
             let named = row.as_ref().is_some_and(|row| row.name == format!("user {user}"));
-            named && parts.len() == count && parts.iter().all(|shown| *shown <= 25)
-        });
+            named && first.are_shown(&asked, parts)
+        };
+        let mut ledger = self.ledgers.of(seat.client);
+        ledger.wrong_answers.judge(ReadAuctionUser::NAME, &answer, is_right);
         (ended(answer), attempts)
     }
 
@@ -145,17 +205,23 @@ impl AuctionMark {
         let ends = FirstAuctions::status(of.seller, of.item) == AuctionStatus::Closed;
         let is_late = is_late && ends && of.item <= self.first.items_of(of.seller);
         let buyer = self.first.draw_buyer(of.seller, &mut seat.chance);
-        let most = 100 + seat.chance.below(20_000) as i64;
+        let most = known.offer(of, &self.first, &mut seat.chance);
         let offered = OfferedBid { seller: of.seller, item: of.item, buyer, most };
         let update = AuctionUpdate::Item(of.seller, of.item);
         let (answer, attempts) =
             self.change::<PlaceBid>(seat, update, &offered, |state| (None, *state)).await;
-        self.judge(seat, &answer, |state| {
+        let is_right = |state: &Option<ItemState>| {
             let is_open = |it: ItemState| it.status == AuctionStatus::Open && it.bids > 0;
             !is_late && state.is_some_and(is_open)
-        });
-        if answer.is_ok() {
-            remember(&mut known.open, of);
+        };
+        self.ledgers.of(seat.client).wrong_answers.judge(PlaceBid::NAME, &answer, is_right);
+        match &answer {
+            Ok(state) => {
+                remember(&mut known.open, of);
+                state.iter().for_each(|state| known.see_price(of, state.price));
+            }
+            Err(Error::Refused(why)) if why == TOO_LOW => known.see_price(of, most + most / 40),
+            Err(_) => {}
         }
         (ended(answer), attempts)
     }
@@ -180,7 +246,7 @@ impl AuctionMark {
     /// Profile 5; without a comment to answer, an item is looked at.
     pub(super) async fn answer(&self, seat: &mut Seat, known: &mut KnownAuctions) -> (Ended, u32) {
         let Some((of, comment)) = take(&mut known.comments, &mut seat.chance) else {
-            return self.look_at_item(seat).await;
+            return self.look_at_item(seat, known).await;
         };
         let OfAuction { seller, item } = of;
         let response = format!("{:032x}", fnv_hash(seat.chance.below(1 << 40)));
@@ -207,7 +273,8 @@ impl AuctionMark {
         let update = AuctionUpdate::Rating((receiver, seller, item, giver));
         let (answer, attempts) =
             self.change::<RateUser>(seat, update, &new, |()| (None, None)).await;
-        self.judge(seat, &answer, |()| receiver != giver);
+        let mut ledger = self.ledgers.of(seat.client);
+        ledger.wrong_answers.judge(RateUser::NAME, &answer, |()| receiver != giver);
         (ended(answer), attempts)
     }
 
@@ -238,7 +305,9 @@ impl AuctionMark {
         let (answer, attempts) =
             self.change::<ListItem>(seat, update, &new, |number| (Some(*number), None)).await;
         if let Ok(number) = &answer {
-            remember(&mut known.open, OfAuction { seller, item: *number as u32 });
+            let of = OfAuction { seller, item: *number as u32 };
+            remember(&mut known.open, of);
+            known.see_price(of, initial_price);
         }
         (ended(answer), attempts)
     }
@@ -252,35 +321,37 @@ impl AuctionMark {
         let own = take(&mut known.waiting, &mut seat.chance);
         let of = own.unwrap_or_else(|| self.draw_loaded(Some(WAITING), &mut seat.chance));
         let is_refused = seat.chance.percent(self.refused);
-        let mut all_attempts = 0;
+        let mut all_attempts = CallAttempts::default();
         for _ in 0..ROUNDS {
             let reader = seat.db.read_only();
             let (found, attempts) = call_plan::<ReadWinner>(&reader, &mut seat.several, &of).await;
-            all_attempts += attempts;
+            all_attempts.add(attempts);
             let (state, bid, buyer) = match found {
                 Ok(Some((state, Some((bid, buyer))))) => (state, bid, buyer),
-                Ok(_) => return (Ended::RolledBack, all_attempts),
-                Err(error) => return (ended::<()>(Err(error)), all_attempts),
+                Ok(_) => return (Ended::RolledBack, all_attempts.all()),
+                Err(error) => return (ended::<()>(Err(error)), all_attempts.all()),
             };
             let (changes, price) = (state.changes, state.price);
-            let credit = if is_refused { -(1 << 50) } else { price };
+            let credit = if is_refused { -(1 << 60) } else { price };
             let OfAuction { seller, item } = of;
             let won = WonItem { seller, item, changes, bid, buyer, price, credit };
             let after = ItemState { changes: changes + 1, status: AuctionStatus::Closed, ..state };
             let update = AuctionUpdate::Purchase(seller, item);
             let (answer, attempts) =
                 self.change::<BuyItem>(seat, update, &won, |()| (None, Some(after))).await;
-            all_attempts += attempts;
-            self.judge(seat, &answer, |()| !is_refused && state.status == WAITING);
+            all_attempts.add(attempts);
+            let is_right = |(): &()| !is_refused && state.status == WAITING;
+            self.ledgers.of(seat.client).wrong_answers.judge(BuyItem::NAME, &answer, is_right);
             if answer.is_ok() {
                 remember(&mut known.bought, (of, buyer));
             }
             let has_changed = matches!(&answer, Err(Error::Refused(why)) if why == CHANGED);
             if !has_changed || state.status != WAITING {
-                return (ended(answer), all_attempts);
+                return (ended(answer), all_attempts.all());
             }
+            all_attempts.begin_anew();
         }
-        (Ended::RolledBack, all_attempts)
+        (Ended::RolledBack, all_attempts.all())
     }
 
     /// Profile 9.
@@ -303,9 +374,10 @@ impl AuctionMark {
         let update = AuctionUpdate::Item(of.seller, of.item);
         let (answer, attempts) =
             self.change::<CloseAuction>(seat, update, &of, |state| (None, *state)).await;
-        self.judge(seat, &answer, |state| {
+        let is_right = |state: &Option<ItemState>| {
             state.is_some_and(|it| (it.status == WAITING) == (it.bids > 0))
-        });
+        };
+        self.ledgers.of(seat.client).wrong_answers.judge(CloseAuction::NAME, &answer, is_right);
         if let Ok(Some(state)) = &answer
             && state.status == WAITING
         {
@@ -316,3 +388,47 @@ impl AuctionMark {
 }
 
 const WAITING: AuctionStatus = AuctionStatus::WaitingForPurchase;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: FirstAuctions = FirstAuctions { users: 50, items: 8, communities: 2, mixing: 5.0 };
+
+    #[test]
+    fn bids_go_by_the_price_that_was_seen() {
+        let (mut known, mut chance) = (KnownAuctions::default(), Chance::new(1, 0, 0));
+        let seller = (1..=50).find(|user| FIRST.items_of(*user) > 0).unwrap();
+        let of = OfAuction { seller, item: 1 };
+        let at_first = FIRST.auction(seller, 1).loaded.price;
+        for price in [at_first, 80, 1_000_000, PRICE_MOST - 1] {
+            if price != at_first {
+                known.see_price(of, price);
+            }
+            let most = PRICE_MOST.min(price + price / 40 + price / 6_400 + 2);
+            let offers: Vec<_> = (0..200).map(|_| known.offer(of, &FIRST, &mut chance)).collect();
+            assert!(offers.iter().all(|it| (price..=most).contains(it)), "{price}: {offers:?}");
+            assert!(offers.iter().any(|it| *it > price), "{price}: {offers:?}");
+        }
+    }
+
+    #[test]
+    fn parts_of_a_user_are_not_fewer_than_at_first() {
+        let asked = UserAsked {
+            user: 1,
+            ratings: true,
+            comments: false,
+            selling: true,
+            bought: true,
+            watched: true,
+        };
+        let first = FirstParts { selling: 30, bought: 2, watched: 3 };
+        assert!(first.are_shown(&asked, &[0, 25, 2, 3]) && first.are_shown(&asked, &[9, 25, 4, 3]));
+        for wrong in
+            [&[0, 24, 2, 3][..], &[0, 25, 1, 3], &[0, 25, 2, 2], &[0, 25, 2, 4], &[26, 25, 2, 3]]
+        {
+            assert!(!first.are_shown(&asked, wrong), "{wrong:?}");
+        }
+        assert!(!first.are_shown(&asked, &[0, 25, 2]) && !first.are_shown(&asked, &[]));
+    }
+}

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use muesli::plans::PlanTable;
-use muesli::{Db, Error, Key, Place, RepositoryId, SmallBytes};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use muesli::{Db, Error, Place, RepositoryId};
 
 use super::ledger::RatingKey;
 use super::tables::{
@@ -13,7 +10,7 @@ use super::tables::{
     HIGHEST_BIDS, ITEMS, ItemComment, ItemPurchase, PICTURES, PURCHASES, RATINGS, REGIONS, USERS,
     VALUES, WATCHED,
 };
-use crate::reading::rows_at;
+use crate::reading::{copy_at, rows_of};
 
 /// What a repository has of that which is everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,52 +38,30 @@ pub(super) struct AuctionRows {
     pub ratings: BTreeMap<RatingKey, i64>,
 }
 
-/// Rows of a table at a repository.
-async fn copy<K: Key + Ord, V: Serialize + DeserializeOwned>(
-    db: &Db,
-    table: PlanTable<K, V>,
-    at: &Place,
-) -> Result<BTreeMap<K, V>, Error> {
-    let space = db.space(table.name)?.typed();
-    Ok(rows_at(db, space, at, &SmallBytes::EMPTY).await?.into_iter().collect())
-}
-
-/// Adds the rows of a table that are of a user.
-async fn add<K: Key + Ord, V: Serialize + DeserializeOwned>(
-    db: &Db,
-    table: PlanTable<K, V>,
-    user: u64,
-    all: &mut BTreeMap<K, V>,
-) -> Result<(), Error> {
-    let (space, first) = (db.space(table.name)?, (user,).encoded());
-    all.extend(rows_at(db, space.typed(), &space.place(first.clone()), &first).await?);
-    Ok(())
-}
-
 impl AuctionRows {
     pub async fn read(db: &Db, users: u64) -> Result<AuctionRows, Error> {
         let mut all = AuctionRows::default();
         for number in 0..db.catalog_of_keys().repositories() as u16 {
             let at = &Place::Repository(RepositoryId(number));
             all.copies.push(AuctionReferenceCopy {
-                regions: copy(db, REGIONS, at).await?,
-                categories: copy(db, CATEGORIES, at).await?,
-                groups: copy(db, GROUPS, at).await?,
-                values: copy(db, VALUES, at).await?,
+                regions: copy_at(db, REGIONS, at).await?,
+                categories: copy_at(db, CATEGORIES, at).await?,
+                groups: copy_at(db, GROUPS, at).await?,
+                values: copy_at(db, VALUES, at).await?,
             });
         }
         for user in 0..=users {
-            add(db, USERS, user, &mut all.users).await?;
-            add(db, ITEMS, user, &mut all.items).await?;
-            add(db, ATTRIBUTES, user, &mut all.attributes).await?;
-            add(db, PICTURES, user, &mut all.pictures).await?;
-            add(db, BIDS, user, &mut all.bids).await?;
-            add(db, HIGHEST_BIDS, user, &mut all.highest).await?;
-            add(db, COMMENTS, user, &mut all.comments).await?;
-            add(db, PURCHASES, user, &mut all.purchases).await?;
-            add(db, BOUGHT, user, &mut all.bought).await?;
-            add(db, WATCHED, user, &mut all.watched).await?;
-            add(db, RATINGS, user, &mut all.ratings).await?;
+            all.users.extend(rows_of(db, USERS, (user,)).await?);
+            all.items.extend(rows_of(db, ITEMS, (user,)).await?);
+            all.attributes.extend(rows_of(db, ATTRIBUTES, (user,)).await?);
+            all.pictures.extend(rows_of(db, PICTURES, (user,)).await?);
+            all.bids.extend(rows_of(db, BIDS, (user,)).await?);
+            all.highest.extend(rows_of(db, HIGHEST_BIDS, (user,)).await?);
+            all.comments.extend(rows_of(db, COMMENTS, (user,)).await?);
+            all.purchases.extend(rows_of(db, PURCHASES, (user,)).await?);
+            all.bought.extend(rows_of(db, BOUGHT, (user,)).await?);
+            all.watched.extend(rows_of(db, WATCHED, (user,)).await?);
+            all.ratings.extend(rows_of(db, RATINGS, (user,)).await?);
         }
         Ok(all)
     }

@@ -1,5 +1,9 @@
 //! Statements about a run, and whether they hold.
 
+use std::fmt::{Debug, Display};
+
+use muesli::Error;
+
 /// A statement about a run, and whether it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -37,6 +41,20 @@ impl Complaints {
         }
     }
 
+    /// Complains of an answer that no moment can have given.
+    pub fn judge<T: Debug>(
+        &mut self,
+        what: impl Display,
+        answer: &Result<T, Error>,
+        is_right: impl FnOnce(&T) -> bool,
+    ) {
+        if let Ok(found) = answer
+            && !is_right(found)
+        {
+            self.add(|| format!("{what}: {found:?}"));
+        }
+    }
+
     /// Adds those of others.
     pub fn extend(&mut self, others: &Complaints) {
         self.count += others.count;
@@ -50,5 +68,20 @@ impl std::fmt::Display for Complaints {
         write!(f, "{} wrong: {}", self.count, self.first.join("; "))?;
         let more = self.count - self.first.len() as u64;
         if more > 0 { write!(f, "; and {more} more") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_judged_and_errors_are_none() {
+        let mut wrong = Complaints::default();
+        wrong.judge("a count", &Ok(3), |count| *count == 3);
+        wrong.judge("a count", &Err::<i32, _>(Error::ReadOnly), |_| false);
+        assert_eq!(wrong, Complaints::default());
+        wrong.judge("a count", &Ok(4), |count| *count == 3);
+        assert_eq!(wrong.to_string(), "1 wrong: a count: 4");
     }
 }

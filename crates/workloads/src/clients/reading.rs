@@ -1,5 +1,8 @@
 //! Reading many rows after a run, to check them.
 
+use std::collections::BTreeMap;
+
+use muesli::plans::PlanTable;
 use muesli::procedures::Bytes;
 use muesli::procedures::builtin::{Ranged, Scan};
 use muesli::{Db, Error, Key, Place, SmallBytes, Space, Tx, TypedSpace};
@@ -55,4 +58,30 @@ pub(crate) async fn rows_at<K: Key, V: Serialize + DeserializeOwned>(
             _ => return Ok(rows),
         }
     }
+}
+
+/// The rows that a repository has of a table that is everywhere.
+///
+/// # Errors
+/// What the database says.
+pub(crate) async fn copy_at<K: Key + Ord, V: Serialize + DeserializeOwned>(
+    db: &Db,
+    table: PlanTable<K, V>,
+    at: &Place,
+) -> Result<BTreeMap<K, V>, Error> {
+    let space = db.space(table.name)?.typed();
+    Ok(rows_at(db, space, at, &SmallBytes::EMPTY).await?.into_iter().collect())
+}
+
+/// The rows of a table that belong to a unit, by the first columns of their keys.
+///
+/// # Errors
+/// What the database says.
+pub(crate) async fn rows_of<K: Key, V: Serialize + DeserializeOwned>(
+    db: &Db,
+    table: PlanTable<K, V>,
+    unit: impl Key,
+) -> Result<Vec<(K, V)>, Error> {
+    let (space, first) = (db.space(table.name)?, unit.encoded());
+    rows_at(db, space.typed(), &space.place(first.clone()), &first).await
 }

@@ -16,7 +16,7 @@ use super::tables::{
 };
 use crate::check::{Check, Complaints};
 use crate::ledgers::NumberedUpdates;
-use crate::reading::rows_at;
+use crate::reading::rows_of;
 
 /// All rows of a table whose keys begin with one of these numbers.
 async fn read<K: Key + Ord, V: Serialize + DeserializeOwned>(
@@ -24,10 +24,9 @@ async fn read<K: Key + Ord, V: Serialize + DeserializeOwned>(
     table: PlanTable<K, V>,
     first: std::ops::RangeInclusive<u64>,
 ) -> Result<BTreeMap<K, V>, Error> {
-    let (space, mut all) = (db.space(table.name)?, BTreeMap::new());
+    let mut all = BTreeMap::new();
     for number in first {
-        let prefix = (number,).encoded();
-        all.extend(rows_at(db, space.typed(), &space.place(prefix.clone()), &prefix).await?);
+        all.extend(rows_of(db, table, (number,)).await?);
     }
     Ok(all)
 }
@@ -164,7 +163,10 @@ fn loaded(users: &[LoadedReviews], items: &[LoadedReviews]) -> AllReviews {
 
 pub(super) async fn check(epinions: &Epinions, db: &Db) -> Result<Vec<Check>, Error> {
     let mut all = EpinionsLedger::default();
-    epinions.ledgers.all().for_each(|mut ledger| all.join(&mut ledger));
+    for mut ledger in epinions.ledgers.all() {
+        ledger.begin_incarnation();
+        all.join(&ledger);
+    }
     let rows = AllReviews::read(&db.read_only(), epinions.users, epinions.items).await?;
     let (users, items) = epinions.first();
     let updates = rows.updates(&loaded(&users, &items), &all);

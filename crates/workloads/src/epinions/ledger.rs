@@ -48,9 +48,8 @@ impl EpinionsLedger {
         }
     }
 
-    /// Adds what another client knows, once it does not run any more.
-    pub fn join(&mut self, other: &mut EpinionsLedger) {
-        other.begin_incarnation();
+    /// Adds what another client knows.
+    pub fn join(&mut self, other: &EpinionsLedger) {
         for (row, updates) in &other.updates {
             self.updates.entry(*row).or_default().extend(updates);
         }

@@ -30,7 +30,7 @@ use crate::distribution::fnv_hash;
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Seat, Workload, call_plan, ended, load_by_plan};
+use crate::workload::{CallAttempts, Seat, Workload, call_plan, ended, load_by_plan};
 use ledger::{EpinionsLedger, EpinionsRow};
 use structure::ReviewStructure;
 
@@ -89,8 +89,10 @@ impl Epinions {
     /// EPinions with these parameters, for so many clients.
     ///
     /// # Errors
-    /// None so far; other workloads have some.
+    /// More communities than users or items.
     pub fn new(values: &Values, clients: u32) -> Result<Epinions, ParameterError> {
+        values.refuse_empty_communities("users")?;
+        values.refuse_empty_communities("items")?;
         Ok(Epinions {
             users: values.count("users"),
             items: values.count("items"),
@@ -161,20 +163,26 @@ impl Epinions {
             0 => {
                 let (shown, attempts) =
                     call_plan::<ItemReviews>(&db, several, &OfOne { of: item }).await;
-                self.judge(seat, &shown, item, |shown| is_whole(shown, 128, of_item()));
+                self.judge::<ItemReviews>(seat.client, &shown, item, |shown| {
+                    is_whole(shown, 128, of_item())
+                });
                 (ended(shown), attempts)
             }
             1 => {
                 let (shown, attempts) =
                     call_plan::<UserReviews>(&db, several, &OfOne { of: user }).await;
                 let of_user = || self.structure().reviewed_by(user);
-                self.judge(seat, &shown, user, |shown| is_whole(shown, 24, of_user()));
+                self.judge::<UserReviews>(seat.client, &shown, user, |shown| {
+                    is_whole(shown, 24, of_user())
+                });
                 (ended(shown), attempts)
             }
             2 => {
                 let of = OfOne { of: item };
                 let (average, attempts) = call_plan::<ItemAverage>(&db, several, &of).await;
-                self.judge(seat, &average, item, |it| it.0 == of_item().len() as u64);
+                self.judge::<ItemAverage>(seat.client, &average, item, |it| {
+                    it.0 == of_item().len() as u64
+                });
                 (ended(average), attempts)
             }
             3 => {
@@ -192,20 +200,16 @@ impl Epinions {
         }
     }
 
-    /// Complains of an answer that no moment can have given.
-    fn judge<T: std::fmt::Debug>(
+    /// Complains of an answer about something that no moment can have given.
+    fn judge<P: PlannedProcedure<Answer: std::fmt::Debug>>(
         &self,
-        seat: &Seat,
-        answer: &Result<T, Error>,
+        client: u32,
+        answer: &Result<P::Answer, Error>,
         of: u64,
-        is_right: impl FnOnce(&T) -> bool,
+        is_right: impl FnOnce(&P::Answer) -> bool,
     ) {
-        if let Ok(found) = answer
-            && !is_right(found)
-        {
-            let mut ledger = self.ledgers.of(seat.client);
-            ledger.wrong_answers.add(|| format!("an answer about {of}: {found:?}"));
-        }
+        let mut ledger = self.ledgers.of(client);
+        ledger.wrong_answers.judge(format_args!("{} of {of}", P::NAME), answer, is_right);
     }
 
     /// Reads whom a user trusts, and asks about an item; again, where that has changed by then.
@@ -216,27 +220,30 @@ impl Epinions {
         (item, user): (u64, u64),
         is_right: impl Fn(&P::Answer, &BTreeSet<u64>) -> bool,
     ) -> (Ended, u32) {
-        let (mut all_attempts, trusted) = (0, self.structure().trusted_by(user));
+        let trusted = self.structure().trusted_by(user);
+        let mut all_attempts = CallAttempts::default();
         for _ in 0..ROUNDS {
             let of = OfOne { of: user };
             let (trust, attempts) = call_plan::<ReadTrust>(db, &mut seat.several, &of).await;
-            all_attempts += attempts;
-            self.judge(seat, &trust, user, |trust| {
+            all_attempts.add(attempts);
+            self.judge::<ReadTrust>(seat.client, &trust, user, |trust| {
                 trust.trusted.iter().map(|it| it.0).eq(trusted.iter().copied())
             });
             let trust = match trust {
                 Ok(trust) => trust,
-                Err(error) => return (ended::<()>(Err(error)), all_attempts),
+                Err(error) => return (ended::<()>(Err(error)), all_attempts.all()),
             };
             let asked = OfTrusted { item, user, trust };
             let (answer, attempts) = call_plan::<P>(db, &mut seat.several, &asked).await;
-            all_attempts += attempts;
+            all_attempts.add(attempts);
             if !matches!(&answer, Err(Error::Refused(why)) if why == CHANGED) {
-                self.judge(seat, &answer, item, |answer| is_right(answer, trusted));
-                return (ended(answer), all_attempts);
+                let is_right = |answer: &P::Answer| is_right(answer, trusted);
+                self.judge::<P>(seat.client, &answer, item, is_right);
+                return (ended(answer), all_attempts.all());
             }
+            all_attempts.begin_anew();
         }
-        (Ended::RolledBack, all_attempts)
+        (Ended::RolledBack, all_attempts.all())
     }
 
     /// Profiles 6 to 9, of which the last one has two fifths.
@@ -273,7 +280,8 @@ impl Epinions {
                 (done, self.structure().trusted_by(user).contains(&of), attempts)
             }
         };
-        self.judge(seat, &number, user, |number| number.is_some() == is_there);
+        let is_right = |number: &Option<u64>| number.is_some() == is_there;
+        self.ledgers.of(client).wrong_answers.judge(format_args!("of {user}"), &number, is_right);
         let (found, ended) = (number.as_ref().ok().copied().flatten(), ended(number));
         self.ledgers.of(client).settle(&ended, found);
         (ended, attempts)

@@ -4,29 +4,23 @@
 //! trust is read in a round before, passed as an argument, and refused where it has changed.
 
 use muesli::arg;
-use muesli::plans::{PlanBuilder, PlanExplanation, PlanValue, PlannedProcedure, RowRange};
+use muesli::plans::{PlanBuilder, PlanValue, PlannedProcedure, RowRange};
 use serde::{Deserialize, Serialize};
 
 use super::tables::{
     ITEMS, Overwritten, PEOPLE, REVIEWS, REVIEWS_OF_USER, RatingRow, TRUST, TRUST_CHANGES,
 };
-use crate::workload::ExplainsPlan;
+use crate::workload::{ExplainsPlan, explained};
 
 /// The names of the plans, each with what says what is derived of it.
-pub const EXPLAINED: &[(&str, ExplainsPlan)] = &[
-    (LoadPerson::NAME, PlanExplanation::of::<LoadPerson>),
-    (LoadItem::NAME, PlanExplanation::of::<LoadItem>),
-    (ItemReviews::NAME, PlanExplanation::of::<ItemReviews>),
-    (UserReviews::NAME, PlanExplanation::of::<UserReviews>),
-    (ItemAverage::NAME, PlanExplanation::of::<ItemAverage>),
-    (ReadTrust::NAME, PlanExplanation::of::<ReadTrust>),
-    (TrustedAverage::NAME, PlanExplanation::of::<TrustedAverage>),
-    (TrustedReviews::NAME, PlanExplanation::of::<TrustedReviews>),
-    (NameUser::NAME, PlanExplanation::of::<NameUser>),
-    (TitleItem::NAME, PlanExplanation::of::<TitleItem>),
-    (RateReview::NAME, PlanExplanation::of::<RateReview>),
-    (RateTrust::NAME, PlanExplanation::of::<RateTrust>),
-];
+pub const EXPLAINED: &[(&str, ExplainsPlan)] = explained! {
+    LoadPerson LoadItem ItemReviews UserReviews ItemAverage ReadTrust TrustedAverage TrustedReviews
+    NameUser TitleItem RateReview RateTrust
+};
+
+/// The names of plans that are no transactions of the mix: those that load, and rounds that read
+/// for another one.
+pub const APART: &[&str] = &[LoadPerson::NAME, LoadItem::NAME, ReadTrust::NAME];
 
 /// So many reviews are shown, the best first.
 pub(super) const SHOWN: usize = 10;

@@ -57,35 +57,28 @@ pub static PLANNED: &[PlannedWorkload] = &[
         parameters: &[],
         tables: epinions::tables::COLUMNS,
         usually_everywhere: true,
-        apart: &["epinions-load-user", "epinions-load-item", "epinions-trust"],
+        apart: epinions::plans::APART,
     },
     PlannedWorkload {
         name: "retwis",
         parameters: &[],
         tables: retwis::tables::COLUMNS,
         usually_everywhere: false,
-        apart: &["retwis-load", "retwis-followers"],
+        apart: retwis::plans::APART,
     },
     PlannedWorkload {
         name: "tpcw",
         parameters: &[],
         tables: tpcw::tables::COLUMNS,
         usually_everywhere: false,
-        apart: &[
-            "tpcw-load-reference",
-            "tpcw-load-items",
-            "tpcw-load-stock",
-            "tpcw-load-customer",
-            "tpcw-read-cart",
-            "tpcw-read-stock",
-        ],
+        apart: tpcw::plans::APART,
     },
     PlannedWorkload {
         name: "auctionmark",
         parameters: &[],
         tables: auctionmark::tables::COLUMNS,
         usually_everywhere: false,
-        apart: &["auctionmark-load-reference", "auctionmark-load-user", "auctionmark-winner"],
+        apart: auctionmark::plans::APART,
     },
 ];
 
@@ -119,6 +112,15 @@ pub enum RecordError {
         transactions: u64,
         /// So many could be traced.
         fewer: u64,
+    },
+    /// A transaction touches too many rows.
+    #[error(
+        "a transaction of `{procedure}` needs a row behind the first {}, and a trace numbers no \
+         more of one transaction", usize::from(u16::MAX) + 1
+    )]
+    Long {
+        /// The procedure.
+        procedure: String,
     },
 }
 
@@ -163,7 +165,7 @@ impl PlannedWorkload {
         let plan = Simulated::calm("granola", 1, recording.seed, length);
         let tallies = Arc::new(Tallies::new(1));
         let run = || simulated::run(&workload, &plan, &tallies);
-        let (outcome, TracedRuns { runs, left_out, .. }) = traced(ACCESSES_MAX, run);
+        let (outcome, TracedRuns { runs, left_out, .. }) = traced(ACCESSES_MAX, self.apart, run);
         if let Some(wrong) = outcome?.checks.into_iter().find(|check| !check.ok) {
             return Err(RecordError::Wrong(format!("{}: {}", wrong.name, wrong.details)));
         }
@@ -172,11 +174,11 @@ impl PlannedWorkload {
             let fewer = transactions * runs.len() as u64 / (runs.len() as u64 + left_out);
             return Err(RecordError::Large { workload, transactions, fewer });
         }
-        Ok(self.trace(runs))
+        self.trace(runs)
     }
 
     /// The trace of these runs.
-    fn trace(&self, runs: Vec<TracedRun>) -> AccessTrace {
+    fn trace(&self, runs: Vec<TracedRun>) -> Result<AccessTrace, RecordError> {
         let mut trace = AccessTrace::default();
         for (name, _, columns, named) in self.tables {
             let columns = columns.iter().map(|column| numbered(&mut trace.domains, column));
@@ -184,29 +186,32 @@ impl PlannedWorkload {
             let (name, named) = ((*name).to_owned(), *named);
             trace.tables.push(TracedTable { name, columns, named, row_bytes: 0 });
         }
-        let is_of_mix = |run: &TracedRun| !self.apart.contains(&run.procedure.as_str());
-        for run in runs.into_iter().filter(is_of_mix) {
+        for run in runs {
             let procedure = numbered(&mut trace.procedures, &run.procedure);
-            let accesses = run.rows.iter().map(|row| self.access(row)).collect();
+            let accesses: Option<_> = run.rows.iter().map(|row| self.access(row)).collect();
+            let long = || RecordError::Long { procedure: run.procedure.clone() };
+            let accesses = accesses.ok_or_else(long)?;
             trace.transactions.push(TracedTransaction { procedure, accesses });
         }
-        trace
+        Ok(trace)
     }
 
-    fn access(&self, row: &TracedRow) -> TracedAccess {
+    /// A row as a trace has it; `None`: it needs one behind those that can be numbered.
+    fn access(&self, row: &TracedRow) -> Option<TracedAccess> {
         let table = self.tables.iter().position(|(name, ..)| *name == row.table);
         let table = table.expect("all tables of a workload's plans are listed");
         let (name, _, _, named) = self.tables[table];
         assert!(row.named >= usize::from(named), "{name} is asked by {} columns", row.named);
         let key = columns(row.parts, row.key.as_slice());
         assert!(key.len() >= row.named, "{name}: a key of {} columns", key.len());
-        TracedAccess {
+        let needs: Result<_, _> = row.needs.iter().map(|need| u16::try_from(*need)).collect();
+        Some(TracedAccess {
             table: table as u16,
             writes: row.writes,
             key,
             by_arguments: row.by_arguments,
-            needs: row.needs.iter().map(|need| *need as u16).collect(),
-        }
+            needs: needs.ok()?,
+        })
     }
 
     /// The scheme that is usual for it.
@@ -333,6 +338,54 @@ mod tests {
             let shares = shares(&trace, fresh, &found, &RoundRobin(3));
             assert_eq!(shares.crossing, 0.0, "seed {seed}: {shares:?}");
         }
+    }
+
+    #[test]
+    fn rows_that_a_trace_cannot_number_are_refused() {
+        let row = |needs: &[usize]| TracedRow {
+            table: epinions::tables::COLUMNS[0].0,
+            unit: epinions::tables::COLUMNS[0].1,
+            parts: &[UnitPart::Fixed(8)],
+            key: (7_u64,).encoded(),
+            named: 1,
+            by_arguments: 1,
+            writes: false,
+            needs: needs.to_vec(),
+        };
+        let of = |needs: &[usize]| {
+            let run = TracedRun { procedure: "long".to_owned(), rows: vec![row(needs)] };
+            planned("epinions").unwrap().trace(vec![run])
+        };
+        let trace = of(&[usize::from(u16::MAX)]).unwrap();
+        assert_eq!(trace.transactions[0].accesses[0].needs, [u16::MAX]);
+        let error = of(&[3, 65_536]).unwrap_err().to_string();
+        assert!(error.contains("`long`") && error.contains("65536"), "{error}");
+    }
+
+    #[test]
+    fn rounds_of_one_transaction_are_no_attempts_that_were_aborted() {
+        for planned in PLANNED.iter().filter(|planned| planned.name != "tpcc-procedures") {
+            let description = available::find(planned.name).unwrap();
+            let small: Vec<_> = description.small.iter().map(|it| (*it).to_owned()).collect();
+            let workload = description.build(&small, 1).unwrap();
+            let plan = Simulated::calm("granola", 1, 1, Length::Transactions(300));
+            let tallies = Arc::new(Tallies::new(1));
+            let outcome = simulated::run(&workload, &plan, &tallies).unwrap();
+            // One client meets no conflict.
+            assert_eq!(outcome.tally.aborted, 0, "{}", planned.name);
+            assert!(outcome.tally.first.committed > 200, "{}", planned.name);
+        }
+    }
+
+    #[test]
+    fn what_loads_or_reads_for_another_is_not_traced() {
+        let parameters = ["users=20", "items=12", "communities=2"].map(str::to_owned).to_vec();
+        let recording = TraceRequest { parameters, transactions: 200, seed: 1 };
+        let trace = planned("epinions").unwrap().record(&recording).unwrap();
+        assert_eq!(trace.transactions.len(), 200);
+        assert!(
+            epinions::plans::APART.iter().all(|it| !trace.procedures.iter().any(|of| of == it))
+        );
     }
 
     #[test]

@@ -3,10 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muesli::plans::PlanTable;
-use muesli::{Db, Error, Key};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use muesli::{Db, Error};
 
 use super::Retwis;
 use super::followers::FollowerHistory;
@@ -15,7 +12,7 @@ use super::tables::{
     AUDIENCES, FOLLOWERS, FOLLOWING, NOBODY, TIMELINES, TWEETS, TweetRow, USERS, name, text,
 };
 use crate::check::{Check, Complaints};
-use crate::reading::rows_at;
+use crate::reading::rows_of;
 
 /// All rows of the users that there may be.
 #[derive(Debug, Default)]
@@ -28,38 +25,20 @@ struct AllRows {
     timelines: BTreeMap<(u64, u64, u64), String>,
 }
 
-async fn read<K: Key, V: Serialize + DeserializeOwned>(
-    db: &Db,
-    table: PlanTable<K, V>,
-    user: u64,
-) -> Result<Vec<(K, V)>, Error> {
-    let (space, prefix) = (db.space(table.name)?, (user,).encoded());
-    rows_at(db, space.typed(), &space.place(prefix.clone()), &prefix).await
-}
-
-async fn read_one<V: Serialize + DeserializeOwned>(
-    db: &Db,
-    table: PlanTable<(u64,), V>,
-    user: u64,
-) -> Result<Option<V>, Error> {
-    use muesli::procedures::builtin::{Get, Keyed};
-    let (space, key) = (db.space(table.name)?, (user,).encoded());
-    let keyed = Keyed { space, keys: vec![key.clone().into()] };
-    let found = db.execute::<Get>(space.place(key), &keyed).await?.into_iter().next().flatten();
-    let decoded = found.map(|value| postcard::from_bytes(value.0.as_slice())).transpose();
-    decoded.map_err(|error| Error::Codec(error.to_string()))
-}
-
 impl AllRows {
     async fn read(db: &Db, users: impl Iterator<Item = u64>) -> Result<AllRows, Error> {
         let mut all = AllRows::default();
         for user in users {
-            all.users.extend(read_one(db, USERS, user).await?.map(|it| (user, it)));
-            all.changes.extend(read_one(db, AUDIENCES, user).await?.map(|it| (user, it)));
-            all.followers.extend(read(db, FOLLOWERS, user).await?.into_iter().map(|it| it.0));
-            all.following.extend(read(db, FOLLOWING, user).await?.into_iter().map(|it| it.0));
-            all.tweets.extend(read(db, TWEETS, user).await?);
-            all.timelines.extend(read(db, TIMELINES, user).await?);
+            let (names, changes) =
+                (rows_of(db, USERS, (user,)).await?, rows_of(db, AUDIENCES, (user,)).await?);
+            all.users.extend(names.into_iter().map(|(key, name)| (key.0, name)));
+            all.changes.extend(changes.into_iter().map(|(key, count)| (key.0, count)));
+            let followers = rows_of(db, FOLLOWERS, (user,)).await?;
+            all.followers.extend(followers.into_iter().map(|it| it.0));
+            let following = rows_of(db, FOLLOWING, (user,)).await?;
+            all.following.extend(following.into_iter().map(|it| it.0));
+            all.tweets.extend(rows_of(db, TWEETS, (user,)).await?);
+            all.timelines.extend(rows_of(db, TIMELINES, (user,)).await?);
         }
         Ok(all)
     }

@@ -29,7 +29,7 @@ use crate::distribution::{Zipfian, fnv_hash};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Seat, Workload, call_plan, ended, load_by_plan};
+use crate::workload::{CallAttempts, Seat, Workload, call_plan, ended, load_by_plan};
 use ledger::{FollowerChange, RetwisLedger, RetwisUpdate};
 use tables::{NOBODY, name, text};
 
@@ -237,50 +237,49 @@ impl Retwis {
     /// Reads who follows the author, and tweets to those; again, where others follow by then.
     async fn tweet(&self, seat: &mut Seat) -> (Ended, u32) {
         let (author, number) = (self.draw_user(&mut seat.chance), self.number(seat));
-        let mut all_attempts = 0;
+        let mut all_attempts = CallAttempts::default();
         for _ in 0..ROUNDS {
             let of = OfUser { user: author };
             let reader = seat.db.read_only();
             let (read, attempts) =
                 call_plan::<ReadFollowers>(&reader, &mut seat.several, &of).await;
-            all_attempts += attempts;
+            all_attempts.add(attempts);
             let audience = match read {
                 Ok(audience) => audience,
-                Err(error) => return (ended::<()>(Err(error)), all_attempts),
+                Err(error) => return (ended::<()>(Err(error)), all_attempts.all()),
             };
             self.ledgers.of(seat.client).set_out(RetwisUpdate::Tweet(author, number));
             let tweet = SentTweet { author, number, text: text(author, number), audience };
             let (sent, attempts) =
                 call_plan::<TweetWithFollowers>(&seat.db, &mut seat.several, &tweet).await;
-            all_attempts += attempts;
+            all_attempts.add(attempts);
             let has_changed = matches!(&sent, Err(Error::Refused(why)) if why == CHANGED);
             let ended = self.settle(seat, ended(sent), None);
             if !has_changed {
-                return (ended, all_attempts);
+                return (ended, all_attempts.all());
             }
+            all_attempts.begin_anew();
         }
-        (Ended::RolledBack, all_attempts)
+        (Ended::RolledBack, all_attempts.all())
     }
 
     async fn timeline(&self, seat: &mut Seat) -> (Ended, u32) {
         let of = OfUser { user: self.draw_user(&mut seat.chance) };
         let reader = seat.db.read_only();
         let (shown, attempts) = call_plan::<ReadTimeline>(&reader, &mut seat.several, &of).await;
-        if let Ok(shown) = &shown {
-            self.judge(seat, of.user, shown);
-        }
+        let mut ledger = self.ledgers.of(seat.client);
+        let what = format_args!("timeline of {}", of.user);
+        ledger.wrong_timelines.judge(what, &shown, |shown| is_whole(shown));
+        drop(ledger);
         (ended(shown), attempts)
     }
+}
 
-    /// Complains of a timeline that no snapshot can have: tweets of other texts, or out of order.
-    fn judge(&self, seat: &Seat, user: u64, shown: &Shown) {
-        let ordered = shown.windows(2).all(|pair| pair[0].0 > pair[1].0);
-        let whole = shown.iter().all(|(number, author, found)| *found == text(*author, *number));
-        if !ordered || !whole || shown.len() > plans::SHOWN {
-            let complain = || format!("timeline of {user}: {shown:?}");
-            self.ledgers.of(seat.client).wrong_timelines.add(complain);
-        }
-    }
+/// Whether a snapshot can have this timeline: whole tweets, the newest first.
+fn is_whole(shown: &Shown) -> bool {
+    let ordered = shown.windows(2).all(|pair| pair[0].0 > pair[1].0);
+    let whole = shown.iter().all(|(number, author, found)| *found == text(*author, *number));
+    ordered && whole && shown.len() <= plans::SHOWN
 }
 
 impl Workload for Retwis {

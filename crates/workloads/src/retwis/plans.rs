@@ -6,23 +6,20 @@
 //! ([`TweetWithFollowers`]).
 
 use muesli::arg;
-use muesli::plans::{PlanBuilder, PlanExplanation, PlanValue, PlannedProcedure, RowRange};
+use muesli::plans::{PlanBuilder, PlanValue, PlannedProcedure, RowRange};
 use serde::{Deserialize, Serialize};
 
 use super::tables::{AUDIENCES, FOLLOWERS, FOLLOWING, TIMELINES, TWEETS, TweetRow, USERS};
-use crate::workload::ExplainsPlan;
+use crate::workload::{ExplainsPlan, explained};
 
 /// The names of the plans, each with what says what is derived of it.
-pub const EXPLAINED: &[(&str, ExplainsPlan)] = &[
-    (LoadUser::NAME, PlanExplanation::of::<LoadUser>),
-    (RegisterUser::NAME, PlanExplanation::of::<RegisterUser>),
-    (Follow::NAME, PlanExplanation::of::<Follow>),
-    (Unfollow::NAME, PlanExplanation::of::<Unfollow>),
-    (ReadFollowers::NAME, PlanExplanation::of::<ReadFollowers>),
-    (Tweet::NAME, PlanExplanation::of::<Tweet>),
-    (TweetWithFollowers::NAME, PlanExplanation::of::<TweetWithFollowers>),
-    (ReadTimeline::NAME, PlanExplanation::of::<ReadTimeline>),
-];
+pub const EXPLAINED: &[(&str, ExplainsPlan)] = explained! {
+    LoadUser RegisterUser Follow Unfollow ReadFollowers Tweet TweetWithFollowers ReadTimeline
+};
+
+/// The names of plans that are no transactions of the mix: those that load, and rounds that read
+/// for another one.
+pub const APART: &[&str] = &[LoadUser::NAME, ReadFollowers::NAME];
 
 /// So many tweets of a timeline are shown.
 pub(super) const SHOWN: usize = 10;

@@ -58,6 +58,17 @@ impl FirstData {
         }
     }
 
+    /// The constant of the specification's NURand for customers, which goes by how many there are.
+    pub fn drawn_with_customer(&self) -> u64 {
+        match self.customers {
+            0..10_000 => 1_023,
+            10_000..40_000 => 4_095,
+            40_000..160_000 => 16_383,
+            160_000..640_000 => 65_535,
+            _ => 262_143,
+        }
+    }
+
     fn item_chance(item: u32) -> Chance {
         Chance::new(OF_ITEMS | u64::from(item), 0, 0)
     }
@@ -181,5 +192,18 @@ impl FirstData {
         let (kind, number) = (chance.below(5) as u8, chance.below(1 << 50));
         let charge = CardCharge { kind, number, amount: sums.total, country };
         LoadedOrder { order, lines, charge }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn customers_are_drawn_by_how_many_there_are() {
+        let of = |customers| FirstData { items: 10, customers }.drawn_with_customer();
+        let sizes = [2_880, 9_999, 10_000, 40_000, 160_000, 639_999, 640_000, 1_000_000];
+        let most = [1_023, 1_023, 4_095, 16_383, 65_535, 65_535, 262_143, 262_143];
+        assert_eq!(sizes.map(of), most);
     }
 }

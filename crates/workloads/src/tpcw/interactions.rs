@@ -8,18 +8,18 @@ use super::ledger::{TpcwUpdate, UpdateAnswer, digest};
 use super::plans::admin::{ConfirmAdmin, CountBestSellers, CountedBest, NewDetails, ReadStock};
 use super::plans::browsing::{
     BestSellersPage, HomeAsked, HomePage, NewProducts, OfItem, ProductDetail, SHOWN, SearchAsked,
-    SearchPage, SearchResults, SubjectAsked,
+    SearchPage, SearchResults, ShownItem, SubjectAsked,
 };
-use super::plans::buying::{CHANGED, ConfirmOrder, ConfirmedCart};
-use super::plans::carts::{CartChange, CartLine, ChangeCart, OfCustomer, ReadCart};
+use super::plans::buying::{CHANGED, ConfirmOrder, ConfirmedCart, EnteredSums};
+use super::plans::carts::{CartChange, CartContents, CartLine, ChangeCart, OfCustomer, ReadCart};
 use super::plans::customers::{
-    DisplayOrder, LogIn, NewShopper, OrderAskedFor, ReadCustomer, RegisterCustomer,
-    ReturningShopper,
+    DisplayOrder, DisplayedOrder, KNOWN, LogIn, NewShopper, OrderAskedFor, ReadCustomer,
+    RegisterCustomer, ReturningShopper,
 };
 use super::tables::{BY_AUTHOR, BY_SUBJECT, BY_TITLE};
 use super::{FilledCart, Tpcw};
 use crate::tally::Ended;
-use crate::workload::{Seat, call_plan, ended};
+use crate::workload::{CallAttempts, Seat, call_plan, ended};
 
 /// So often a cart is bought that changes meanwhile.
 const ROUNDS: u32 = 20;
@@ -27,20 +27,6 @@ const ROUNDS: u32 = 20;
 const FILLED_MOST: usize = 100;
 
 impl Tpcw {
-    /// Complains of an answer that no moment can have given.
-    fn judge<T: std::fmt::Debug>(
-        &self,
-        seat: &Seat,
-        answer: &Result<T, Error>,
-        is_right: impl FnOnce(&T) -> bool,
-    ) {
-        if let Ok(found) = answer
-            && !is_right(found)
-        {
-            self.ledgers.of(seat.client).wrong_answers.add(|| format!("{found:?}"));
-        }
-    }
-
     /// Asks a question, and judges the answer.
     async fn ask<P: PlannedProcedure<Answer: std::fmt::Debug>>(
         &self,
@@ -49,7 +35,7 @@ impl Tpcw {
         is_right: impl FnOnce(&P::Answer) -> bool,
     ) -> (Ended, u32) {
         let (answer, attempts) = look_up::<P>(seat, arguments).await;
-        self.judge(seat, &answer, is_right);
+        self.ledgers.of(seat.client).wrong_answers.judge(P::NAME, &answer, is_right);
         (ended(answer), attempts)
     }
 
@@ -84,11 +70,12 @@ impl Tpcw {
             }
             2 => {
                 let asked = SubjectAsked { subject, promoted };
-                let ask = self.ask::<NewProducts>(seat, &asked, |shown| {
-                    let newest = shown.windows(2).all(|two| two[0].published >= two[1].published);
-                    newest && shown.len() <= SHOWN && shown.iter().all(|it| it.subject == subject)
-                });
-                ask.await
+                let found = self.found();
+                let is_right = |shown: &Vec<ShownItem>| {
+                    let of_subject = shown.iter().all(|it| it.subject == subject);
+                    of_subject && found.are_newest(subject, shown)
+                };
+                self.ask::<NewProducts>(seat, &asked, is_right).await
             }
             3 => self.best_sellers(seat, SubjectAsked { subject, promoted }).await,
             5 => {
@@ -114,15 +101,14 @@ impl Tpcw {
             BY_TITLE => (BY_TITLE, syllables(chance.below(self.first.searched_titles()), 7)),
             _ => (BY_SUBJECT, chance.below(SUBJECTS.into()).to_string()),
         };
-        let asked = SearchAsked { kind, text: text.clone(), promoted };
+        let (asked, found) = (SearchAsked { kind, text: text.clone(), promoted }, self.found());
         self.ask::<SearchResults>(seat, &asked, |shown| {
-            let ordered = shown.windows(2).all(|two| two[0].title <= two[1].title);
-            let found = |it: &super::plans::browsing::ShownItem| match kind {
+            let is_of_it = |it: &ShownItem| match kind {
                 BY_AUTHOR => it.author == text,
                 BY_TITLE => it.title == text,
                 _ => it.subject.to_string() == text,
             };
-            ordered && shown.len() <= SHOWN && shown.iter().all(found)
+            shown.iter().all(is_of_it) && found.are_found((kind, &text), shown)
         })
         .await
     }
@@ -130,18 +116,18 @@ impl Tpcw {
     /// Looks at the best sellers of a subject; now and then they are counted before that, from what
     /// each of its items has sold.
     async fn best_sellers(&self, seat: &mut Seat, asked: SubjectAsked) -> (Ended, u32) {
+        let found = self.found();
         if !seat.chance.percent(self.recounts) {
-            let is_right = |best: &Vec<(u32, u64)>| best.windows(2).all(|two| two[0].1 >= two[1].1);
+            let is_right = |best: &Vec<(u32, u64)>| found.are_best(asked.subject, best);
             return self.ask::<BestSellersPage>(seat, &asked, is_right).await;
         }
-        let (mut items, mut all_attempts) = (Vec::new(), 0);
-        let of_subject = |item: &u32| self.first.item(*item).facts.subject == asked.subject;
-        for item in (1..=self.first.items).filter(of_subject) {
+        let (mut items, mut all_attempts) = (Vec::new(), CallAttempts::default());
+        for item in found.of_subject(asked.subject).iter().copied() {
             let (stock, attempts) = look_up::<ReadStock>(seat, &OfItem { item }).await;
-            all_attempts += attempts;
+            all_attempts.add(attempts);
             match stock {
                 Ok(stock) => items.push((item, stock.map_or(0, |stock| stock.sold))),
-                Err(error) => return (ended::<()>(Err(error)), all_attempts),
+                Err(error) => return (ended::<()>(Err(error)), all_attempts.all()),
             }
         }
         items.retain(|(_, sold)| *sold > 0);
@@ -151,7 +137,8 @@ impl Tpcw {
         let counted = CountedBest { subject: asked.subject, items };
         let none = |(): &()| UpdateAnswer::default();
         let (done, attempts) = self.change::<CountBestSellers>(seat, update, &counted, none).await;
-        (ended(done), all_attempts + attempts)
+        all_attempts.add(attempts);
+        (ended(done), all_attempts.all())
     }
 
     /// Interaction 7.
@@ -183,18 +170,19 @@ impl Tpcw {
             change.refreshed.push(CartLine { quantity, ..line });
         }
         let update = TpcwUpdate::Cart(cart.customer);
-        let answered = |(contents, _): &(super::plans::carts::CartContents, i64)| UpdateAnswer {
+        let answered = |(contents, _): &(CartContents, i64)| UpdateAnswer {
             number: Some(contents.changes),
             contents: Some(digest(&contents.lines)),
             order: None,
         };
         let (answer, attempts) = self.change::<ChangeCart>(seat, update, &change, answered).await;
-        self.judge(seat, &answer, |(contents, price)| {
+        let is_right = |(contents, price): &(CartContents, i64)| {
             let lines = &contents.lines;
             let holds = |item: &u32| lines.iter().any(|line| line.item == *item);
             let are_whole = lines.iter().all(|line| line.quantity > 0);
             !lines.is_empty() && are_whole && *price > 0 && change.added.iter().all(holds)
-        });
+        };
+        self.ledgers.of(seat.client).wrong_answers.judge(ChangeCart::NAME, &answer, is_right);
         if let Ok((contents, _)) = &answer {
             cart.lines.clone_from(&contents.lines);
             filled.push(cart);
@@ -245,7 +233,12 @@ impl Tpcw {
         let update = TpcwUpdate::Customer(customer);
         let none = |_: &i64| UpdateAnswer::default();
         let (answer, attempts) = self.change::<RegisterCustomer>(seat, update, &new, none).await;
-        cart.is_registered |= answer.is_ok();
+        cart.is_registered |= is_registered_by(&answer);
+        let mut ledger = self.ledgers.of(seat.client);
+        if answer.is_err() && cart.is_registered && !ledger.registered.perhaps.contains(&customer) {
+            // Its number is this client's own, and all that it set out to do was answered.
+            ledger.wrong_answers.add(|| format!("customer {customer} is known, and was new"));
+        }
         (ended(answer), attempts)
     }
 
@@ -260,7 +253,8 @@ impl Tpcw {
         };
         let update = TpcwUpdate::LogIn(customer);
         let (answer, attempts) = self.change::<LogIn>(seat, update, &asked, answered).await;
-        self.judge(seat, &answer, |_| !is_refused);
+        let mut ledger = self.ledgers.of(seat.client);
+        ledger.wrong_answers.judge(LogIn::NAME, &answer, |_| !is_refused);
         (ended(answer), attempts)
     }
 
@@ -278,21 +272,22 @@ impl Tpcw {
             };
         };
         let customer = filled.remove(place).customer;
-        let mut all_attempts = 0;
+        let mut all_attempts = CallAttempts::default();
         for _ in 0..ROUNDS {
             let (cart, attempts) = look_up::<ReadCart>(seat, &OfCustomer { customer }).await;
-            all_attempts += attempts;
+            all_attempts.add(attempts);
             let cart = match cart {
                 Ok(cart) => cart,
-                Err(error) => return (ended::<()>(Err(error)), all_attempts),
+                Err(error) => return (ended::<()>(Err(error)), all_attempts.all()),
             };
             let (answer, attempts) = self.buy(seat, customer, cart).await;
-            all_attempts += attempts;
+            all_attempts.add(attempts);
             if !matches!(&answer, Err(Error::Refused(why)) if why == CHANGED) {
-                return (ended(answer), all_attempts);
+                return (ended(answer), all_attempts.all());
             }
+            all_attempts.begin_anew();
         }
-        (Ended::RolledBack, all_attempts)
+        (Ended::RolledBack, all_attempts.all())
     }
 
     /// Buys a cart as it was read. One that somebody else has bought by then is refused.
@@ -300,8 +295,8 @@ impl Tpcw {
         &self,
         seat: &mut Seat,
         customer: u64,
-        cart: super::plans::carts::CartContents,
-    ) -> (Result<super::plans::buying::EnteredSums, Error>, u32) {
+        cart: CartContents,
+    ) -> (Result<EnteredSums, Error>, u32) {
         let elsewhere = seat.chance.percent(5.0);
         let address = FirstData::address(seat.chance.below(1 << 30));
         let sent_to = elsewhere.then(|| (FirstData::address_number(&address), address.clone()));
@@ -316,7 +311,7 @@ impl Tpcw {
             card: (seat.chance.below(5) as u8, seat.chance.below(1 << 50)),
             country: address.country,
         };
-        let answered = |(number, sums): &super::plans::buying::EnteredSums| UpdateAnswer {
+        let answered = |(number, sums): &EnteredSums| UpdateAnswer {
             number: Some(changes),
             contents: None,
             order: Some((*number, sums.total)),
@@ -324,9 +319,10 @@ impl Tpcw {
         let update = TpcwUpdate::Order(customer);
         let (answer, attempts) =
             self.change::<ConfirmOrder>(seat, update, &confirmed, answered).await;
-        self.judge(seat, &answer, |(_, sums)| {
+        let is_right = |(_, sums): &EnteredSums| {
             sums.total == sums.goods + sums.tax + 300 + 100 * pieces && pieces > 0
-        });
+        };
+        self.ledgers.of(seat.client).wrong_answers.judge(ConfirmOrder::NAME, &answer, is_right);
         (answer, attempts)
     }
 
@@ -336,13 +332,9 @@ impl Tpcw {
         let is_refused = seat.chance.percent(self.refused);
         let password = syllables(customer, 1).to_lowercase() + if is_refused { "?" } else { "" };
         let asked = OrderAskedFor { customer, password };
+        let had_order = !self.first.customer(customer).order.is_empty();
         self.ask::<DisplayOrder>(seat, &asked, |found| {
-            let is_whole = |order: &super::plans::customers::DisplayedOrder| {
-                let (lines, there) = order.lines;
-                let is_paid = order.charged == Some(order.total);
-                lines > 0 && there == lines && is_paid && order.addresses == 2
-            };
-            !is_refused && found.as_ref().is_none_or(is_whole)
+            !is_refused && is_displayed(found, had_order)
         })
         .await
     }
@@ -350,10 +342,12 @@ impl Tpcw {
     /// Interaction 14: reads with what an item was bought, and changes its details everywhere.
     pub(super) async fn administer(&self, seat: &mut Seat) -> (Ended, u32) {
         let item = self.draw_item(&mut seat.chance);
-        let (stock, all_attempts) = look_up::<ReadStock>(seat, &OfItem { item }).await;
+        let (stock, attempts) = look_up::<ReadStock>(seat, &OfItem { item }).await;
+        let mut all_attempts = CallAttempts::default();
+        all_attempts.add(attempts);
         let bought_with = match stock {
             Ok(stock) => stock.map_or(Vec::new(), |stock| stock.bought_with),
-            Err(error) => return (ended::<()>(Err(error)), all_attempts),
+            Err(error) => return (ended::<()>(Err(error)), all_attempts.all()),
         };
         let new = NewDetails {
             item,
@@ -365,7 +359,8 @@ impl Tpcw {
         let update = TpcwUpdate::Details(new.clone());
         let none = |(): &()| UpdateAnswer::default();
         let (done, attempts) = self.change::<ConfirmAdmin>(seat, update, &new, none).await;
-        (ended(done), all_attempts + attempts)
+        all_attempts.add(attempts);
+        (ended(done), all_attempts.all())
     }
 
     /// The five items that are in a list most often, filled up with those that follow.
@@ -381,6 +376,24 @@ impl Tpcw {
     }
 }
 
+/// Whether a customer whom a client has numbered is known after this answer: one who is refused as
+/// known was registered by an attempt that was not answered.
+fn is_registered_by(answer: &Result<i64, Error>) -> bool {
+    match answer {
+        Ok(_) => true,
+        Err(Error::Refused(why)) => why == KNOWN,
+        Err(_) => false,
+    }
+}
+
+/// Whether an order can be a customer's newest one, of a customer who had one at first, or had not.
+fn is_displayed(found: &Option<DisplayedOrder>, had_order: bool) -> bool {
+    let Some(order) = found else { return !had_order };
+    let (lines, there) = order.lines;
+    let is_paid = order.charged == Some(order.total);
+    order.number > 0 && lines > 0 && there == lines && is_paid && order.addresses == 2
+}
+
 /// Runs a plan that only reads.
 async fn look_up<P: PlannedProcedure>(
     seat: &mut Seat,
@@ -388,4 +401,33 @@ async fn look_up<P: PlannedProcedure>(
 ) -> (Result<P::Answer, Error>, u32) {
     let reader: Db = seat.db.read_only();
     call_plan::<P>(&reader, &mut seat.several, arguments).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_had_an_order_is_shown_one() {
+        let order =
+            DisplayedOrder { number: 1, total: 9, charged: Some(9), lines: (2, 2), addresses: 2 };
+        assert!(is_displayed(&Some(order.clone()), true) && is_displayed(&None, false));
+        assert!(!is_displayed(&None, true));
+        for wrong in [
+            DisplayedOrder { charged: None, ..order.clone() },
+            DisplayedOrder { lines: (0, 0), ..order.clone() },
+            DisplayedOrder { lines: (2, 1), ..order.clone() },
+            DisplayedOrder { addresses: 1, ..order },
+        ] {
+            assert!(!is_displayed(&Some(wrong), false));
+        }
+    }
+
+    #[test]
+    fn a_customer_who_is_refused_as_known_is_registered() {
+        assert!(is_registered_by(&Ok(1)));
+        assert!(is_registered_by(&Err(Error::Refused(KNOWN.into()))));
+        assert!(!is_registered_by(&Err(Error::Refused("other".into()))));
+        assert!(!is_registered_by(&Err(Error::AnswerLost)));
+    }
 }

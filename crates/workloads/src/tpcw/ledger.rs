@@ -47,6 +47,9 @@ pub(super) struct UpdateAnswer {
     pub order: Option<(u32, i64)>,
 }
 
+/// Items with how many of them were sold.
+pub(super) type CountedItems = Vec<(u32, u64)>;
+
 /// What one client knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TpcwLedger {
@@ -59,7 +62,8 @@ pub(super) struct TpcwLedger {
     /// Of each customer the orders that were entered: by number, and with their totals.
     pub orders: BTreeMap<u64, NumberedUpdates<Option<i64>>>,
     pub details: BTreeMap<u32, (Vec<NewDetails>, Vec<NewDetails>)>,
-    pub best: BTreeMap<u8, Vec<Vec<(u32, u64)>>>,
+    /// The best sellers of each subject, as they were counted for sure, and perhaps.
+    pub best: BTreeMap<u8, (Vec<CountedItems>, Vec<CountedItems>)>,
     /// Answers that no moment can have given, and what was to be refused.
     pub wrong_answers: Complaints,
     /// How many customers it has numbered.
@@ -108,8 +112,11 @@ impl TpcwLedger {
                 }
             }
             Some(TpcwUpdate::Best(subject, items)) => {
-                if matches!(ended, Ended::Committed | Ended::Unknown) {
-                    self.best.entry(subject).or_default().push(items);
+                let (sure, perhaps) = self.best.entry(subject).or_default();
+                match ended {
+                    Ended::Committed => sure.push(items),
+                    Ended::Unknown => perhaps.push(items),
+                    Ended::RolledBack | Ended::Failed(_) => {}
                 }
             }
             None => {}
@@ -134,8 +141,10 @@ impl TpcwLedger {
             own.0.extend_from_slice(sure);
             own.1.extend_from_slice(perhaps);
         }
-        for (subject, counts) in &other.best {
-            self.best.entry(*subject).or_default().extend_from_slice(counts);
+        for (subject, (sure, perhaps)) in &other.best {
+            let own = self.best.entry(*subject).or_default();
+            own.0.extend_from_slice(sure);
+            own.1.extend_from_slice(perhaps);
         }
         self.wrong_answers.extend(&other.wrong_answers);
     }

@@ -6,10 +6,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::{Context, anyhow};
-use muesli_placement::scheme::{SearchTerms, search};
 use muesli_placement::suggestion::{ProposedPlacement, propose};
 use muesli_placement::trace::TracedTransaction;
-use muesli_placement::{AccessTrace, Scheme};
+use muesli_placement::{AccessTrace, Scheme, Terms};
 use muesli_workloads::planned::traces::{PlannedWorkload, TraceRequest, planned};
 
 use crate::partition::placing_terms;
@@ -140,9 +139,11 @@ pub fn run(
     let workload = planned(figure.workload)?;
     let mut point = Point { line, x, ..Point::default() };
     if figure.shows == Quantity::TraceLength {
-        let trace = record(workload, setting, LENGTHS[LENGTHS.len() - 1], seed);
+        let most = LENGTHS[LENGTHS.len() - 1];
+        let trace = record(workload, setting, most + chosen_by(most), seed);
         let trace = trace.with_context(|| format!("{line} at {x}"))?;
-        point.trace_length = enough(&trace, &workload.manual()) as f64;
+        let terms = placing_terms(partitions(setting))?;
+        point.trace_length = enough(&trace, &workload.manual(), &terms)? as f64;
         return Ok(point);
     }
     let judged = traces.of(workload, setting, FRESH[usize::from(quick)], seed);
@@ -161,18 +162,20 @@ pub fn run(
     Ok(point)
 }
 
-/// The least length from which on all that are tried give exactly this scheme; the double of the
-/// longest, where that one does not.
-fn enough(trace: &AccessTrace, manual: &Scheme) -> usize {
+/// The least length of which, and of all longer ones that are tried, exactly this scheme is
+/// suggested; the double of the longest, where that one does not show it. What a suggestion chooses
+/// by comes on top.
+fn enough(trace: &AccessTrace, manual: &Scheme, terms: &Terms) -> anyhow::Result<usize> {
     let mut least = 2 * LENGTHS[LENGTHS.len() - 1];
     for length in LENGTHS.iter().rev() {
-        let (found, _) = search(trace, &trace.transactions[..*length], SearchTerms::default());
-        if found != *manual {
+        let (learn, rest) = trace.transactions.split_at(*length);
+        let proposed = propose(trace, learn, &rest[..chosen_by(*length)], terms)?;
+        if proposed.scheme != *manual {
             break;
         }
         least = *length;
     }
-    least
+    Ok(least)
 }
 
 #[cfg(test)]
@@ -193,5 +196,23 @@ mod tests {
         assert!(!Arc::ptr_eq(&of(1), &of(2)));
         assert_eq!((of(1).learnt().len(), of(1).fresh().len()), (40, 30));
         assert_eq!(of(1).trace.transactions.len(), 40 + 9 + 30);
+    }
+
+    #[test]
+    fn a_length_is_enough_if_the_whole_suggestion_is_the_manual_scheme() {
+        let figure = figures::all().find(|figure| figure.name == "turcu-8.4");
+        let figure = figure.expect("there is one");
+        let mut setting = Setting::of(figure, "granola", 3.0);
+        setting.put("keys", 30.0);
+        let workload = planned("tpcc-procedures").unwrap();
+        let most = LENGTHS[LENGTHS.len() - 1];
+        let mut trace = record(workload, &setting, most + chosen_by(most), 1).unwrap();
+        let terms = Terms::default();
+        let enough_of = |trace: &AccessTrace| enough(trace, &workload.manual(), &terms).unwrap();
+        assert!(enough_of(&trace) <= 400);
+        // Of rows that are all written, none is left that can be everywhere.
+        let rows = trace.transactions.iter_mut().flat_map(|it| &mut it.accesses);
+        rows.for_each(|row| row.writes = true);
+        assert_eq!(enough_of(&trace), 2 * most);
     }
 }

@@ -36,7 +36,7 @@ pub(in crate::plans) fn run(
     broken: Broken<PlanSwitch>,
 ) -> Result<Option<SmallBytes>, Stop> {
     let values = Evaluation::new(plan, arguments);
-    let tracer = StepTracer::begin();
+    let tracer = StepTracer::begin(&plan.derived.procedure);
     let mut run = PlanRun { store, values, spaces: Vec::new(), broken, tracer };
     let ended = run.all(&plan.statements);
     if let Some(tracer) = run.tracer.take() {

@@ -6,6 +6,7 @@
 //! run on it, so a simulation that is run on it is traced whole.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use muesli_core::{SmallBytes, UnitPart};
 
@@ -55,10 +56,11 @@ pub struct TracedRuns {
     pub left_out: u64,
 }
 
-/// What a thread has traced, and how many rows it keeps.
+/// What a thread has traced, how many rows it keeps, and of which procedures none.
 struct ThreadTrace {
     runs: TracedRuns,
     rows_most: usize,
+    apart: &'static [&'static str],
 }
 
 thread_local! {
@@ -66,9 +68,13 @@ thread_local! {
 }
 
 /// Does something, and notes what the plans touched that this thread ran meanwhile: so many rows
-/// at most, and whole runs.
-pub fn traced<R>(rows_most: usize, act: impl FnOnce() -> R) -> (R, TracedRuns) {
-    let begun = ThreadTrace { runs: TracedRuns::default(), rows_most };
+/// at most, and whole runs. Of the procedures called like those `apart` nothing is noted.
+pub fn traced<R>(
+    rows_most: usize,
+    apart: &'static [&'static str],
+    act: impl FnOnce() -> R,
+) -> (R, TracedRuns) {
+    let begun = ThreadTrace { runs: TracedRuns::default(), rows_most, apart };
     let before = TRACED.replace(Some(begun));
     let done = act();
     (done, TRACED.replace(before).map(|it| it.runs).unwrap_or_default())
@@ -76,7 +82,6 @@ pub fn traced<R>(rows_most: usize, act: impl FnOnce() -> R) -> (R, TracedRuns) {
 
 /// A step as it was taken once.
 struct TakenStep {
-    step: usize,
     /// The bodies that it was in, each with which run of the body it was.
     within: Vec<(ScopeId, u32)>,
     /// The first row that it touched.
@@ -86,19 +91,21 @@ struct TakenStep {
 /// Notes the steps of one run.
 pub(super) struct StepTracer {
     rows: Vec<TracedRow>,
-    taken: Vec<TakenStep>,
+    /// By the number of the step, in the order in which they were taken.
+    taken: BTreeMap<usize, Vec<TakenStep>>,
     /// The bodies that are being run, and how many runs of bodies there were.
     open: Vec<(ScopeId, u32)>,
     bodies: u32,
 }
 
 impl StepTracer {
-    /// One for a run, if this thread traces.
-    pub fn begin() -> Option<StepTracer> {
-        let is_on = TRACED.with_borrow(Option::is_some);
+    /// One for a run of a procedure, if this thread traces it.
+    pub fn begin(procedure: &str) -> Option<StepTracer> {
+        let is_traced = |trace: &ThreadTrace| !trace.apart.contains(&procedure);
+        let is_on = TRACED.with_borrow(|trace| trace.as_ref().is_some_and(is_traced));
         is_on.then(|| StepTracer {
             rows: Vec::new(),
-            taken: Vec::new(),
+            taken: BTreeMap::new(),
             open: Vec::new(),
             bodies: 0,
         })
@@ -131,24 +138,28 @@ impl StepTracer {
             writes: plan.steps[step].writes,
             needs: needs.clone(),
         }));
-        self.taken.push(TakenStep { step, within: self.open.clone(), row: first });
+        let taken = TakenStep { within: self.open.clone(), row: first };
+        self.taken.entry(step).or_default().push(taken);
     }
 
-    /// The rows that a step needs: those of steps in the same run of each body that both are in.
+    /// The rows that a step needs, in their order: those of steps in the same run of each body that
+    /// both are in. Bodies are run one after the other, so these were taken last.
     fn needed(&self, plan: &Derivation, step: usize) -> Vec<usize> {
         let is_of_this_run = |taken: &&TakenStep| {
             let mut bodies = taken.within.iter().zip(&self.open);
             bodies.all(|(its, own)| its.0 != own.0 || its.1 == own.1)
         };
-        let is_needed = |taken: &&TakenStep| plan.steps[step].needs.contains(&taken.step);
-        let found = self.taken.iter().filter(is_needed).filter(is_of_this_run);
-        found.map(|taken| taken.row).collect()
+        let needed = plan.steps[step].needs.iter().filter_map(|needed| self.taken.get(needed));
+        let found = needed.flat_map(|taken| taken.iter().rev().take_while(is_of_this_run));
+        let mut rows: Vec<usize> = found.map(|taken| taken.row).collect();
+        rows.sort_unstable();
+        rows
     }
 
     /// The run is over.
     pub fn end(self, procedure: &str) {
         TRACED.with_borrow_mut(|trace| {
-            let Some(ThreadTrace { runs, rows_most }) = trace else { return };
+            let Some(ThreadTrace { runs, rows_most, .. }) = trace else { return };
             if runs.left_out > 0 || runs.rows + self.rows.len() > *rows_most {
                 runs.left_out += 1;
                 return;

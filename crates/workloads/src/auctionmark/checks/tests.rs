@@ -13,6 +13,8 @@ fn loaded() -> AuctionRows {
     for user in FIRST.all() {
         let seller = user.user;
         rows.users.insert((seller,), user.row);
+        let watched = user.watched.iter().map(|it| ((seller, it.0, it.1), "watched".to_owned()));
+        rows.watched.extend(watched);
         rows.bought.extend(user.bought.iter().map(|it| ((seller, it.0, it.1), it.2)));
         for of in user.auctions {
             let item = of.item;
@@ -112,6 +114,10 @@ fn each_check_finds_what_it_is_for() {
     spoilt(2, "another price", &|it| it.items.get_mut(&key).unwrap().price += 1);
     spoilt(3, "a picture too few", &|it| _ = it.pictures.remove(&(key.0, key.1, 1)));
     spoilt(3, "an attribute of no item", &|it| _ = it.attributes.insert((key.0, 999, 1), (1, 1)));
+    spoilt(3, "something is not watched any more", &|it| _ = it.watched.pop_first());
+    spoilt(3, "something is watched that was not", &|it| {
+        it.watched.insert((1, 1, 99), String::new());
+    });
     spoilt(3, "a copy that differs", &|it| _ = it.copies[1].groups.insert((1,), 7_000));
     spoilt(4, "a bid that is missing", &|it| _ = it.bids.remove(&(key.0, key.1, 1)));
     spoilt(4, "a bid that is higher than the highest", &|it| {

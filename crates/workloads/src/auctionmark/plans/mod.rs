@@ -10,27 +10,24 @@ pub(crate) mod reading;
 pub(crate) mod selling;
 
 use muesli::Procedures;
-use muesli::plans::{PlanExplanation, PlannedProcedure, PlannedProcedureError, with};
+use muesli::plans::{PlannedProcedure, PlannedProcedureError, with};
 
-use crate::workload::ExplainsPlan;
+use crate::workload::{ExplainsPlan, explained};
 use bidding::{CloseAuction, PlaceBid};
 use listing::{AnswerComment, CommentItem, ListItem, UpdateItem};
 use loads::{LoadAuctionReference, LoadAuctionUser};
 use reading::{ReadAuctionUser, ReadItem, ReadWinner};
 use selling::{BuyItem, RateUser};
 
-/// Lists plans, with what says what is derived of each.
-macro_rules! explained {
-    ($($plan:ident)+) => {
-        &[$(($plan::NAME, PlanExplanation::of::<$plan>)),+]
-    };
-}
-
 /// The names of the plans, each with what says what is derived of it.
 pub const EXPLAINED: &[(&str, ExplainsPlan)] = explained! {
-    LoadAuctionReference LoadAuctionUser ReadItem ReadAuctionUser PlaceBid CommentItem
-    AnswerComment RateUser ListItem ReadWinner BuyItem UpdateItem CloseAuction
+    LoadAuctionReference LoadAuctionUser ReadItem ReadAuctionUser PlaceBid CommentItem AnswerComment
+    RateUser ListItem ReadWinner BuyItem UpdateItem CloseAuction
 };
+
+/// The names of plans that are no transactions of the mix: those that load, and rounds that read
+/// for another one.
+pub const APART: &[&str] = &[LoadAuctionReference::NAME, LoadAuctionUser::NAME, ReadWinner::NAME];
 
 /// The plans.
 ///

@@ -58,7 +58,7 @@ pub(in crate::auctionmark) struct UserAsked {
 }
 
 /// So many rows of each part are shown.
-const SHOWN: usize = 25;
+pub(in crate::auctionmark) const SHOWN: usize = 25;
 
 /// A user, and how many rows there are of each part, as far as they are shown.
 pub(in crate::auctionmark) type UserParts = (Option<AuctionUser>, Vec<usize>);

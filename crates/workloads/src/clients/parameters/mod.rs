@@ -183,6 +183,22 @@ impl Values {
         }
     }
 
+    /// Refuses more communities than there are of something that belongs to them: most would have
+    /// none, and who looks for one of such a community would look without an end.
+    ///
+    /// # Errors
+    /// There are more.
+    pub fn refuse_empty_communities(&self, of: &'static str) -> Result<(), ParameterError> {
+        let (communities, count) = (self.count("communities"), self.count(of));
+        if communities <= count {
+            return Ok(());
+        }
+        Err(ParameterError::Incompatible(format!(
+            "`communities={communities}` is more than `{of}={count}`: a community needs one at \
+             least; give at most `communities={count}`, or more {of}"
+        )))
+    }
+
     /// A number or a percentage.
     ///
     /// # Panics

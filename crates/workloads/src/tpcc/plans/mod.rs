@@ -20,22 +20,18 @@ pub(super) mod reading;
 mod tests;
 
 use muesli::Procedures;
-use muesli::plans::{PlanExplanation, PlannedProcedure, PlannedProcedureError, with};
+use muesli::plans::{PlannedProcedureError, with};
 
-use crate::workload::ExplainsPlan;
+use crate::workload::{ExplainsPlan, explained};
 use deliveries::PlannedDelivery;
 use orders::PlannedOrder;
 use payments::PlannedPayment;
 use reading::{PlannedOrderStatus, PlannedStockLevel};
 
 /// The names of the plans, each with what says what is derived of it.
-pub const EXPLAINED: &[(&str, ExplainsPlan)] = &[
-    (PlannedOrder::NAME, PlanExplanation::of::<PlannedOrder>),
-    (PlannedPayment::NAME, PlanExplanation::of::<PlannedPayment>),
-    (PlannedOrderStatus::NAME, PlanExplanation::of::<PlannedOrderStatus>),
-    (PlannedDelivery::NAME, PlanExplanation::of::<PlannedDelivery>),
-    (PlannedStockLevel::NAME, PlanExplanation::of::<PlannedStockLevel>),
-];
+pub const EXPLAINED: &[(&str, ExplainsPlan)] = explained! {
+    PlannedOrder PlannedPayment PlannedOrderStatus PlannedDelivery PlannedStockLevel
+};
 
 /// The plans.
 ///

@@ -63,6 +63,7 @@ fn after_an_order() -> (ShopRows, TpcwLedger) {
         let row = copy.details.get_mut(&(5,)).unwrap();
         (row.cost, row.picture, row.thumbnail, row.published) = (9, 8, 8, 7);
         (row.related, row.updates) = (new.related, 1);
+        copy.best.get_mut(&(2,)).unwrap().items = vec![(7, 3)];
     }
     let back = UpdateAnswer { number: Some(1), ..UpdateAnswer::default() };
     for (update, answer) in [
@@ -70,6 +71,7 @@ fn after_an_order() -> (ShopRows, TpcwLedger) {
         (TpcwUpdate::Order(2), bought),
         (TpcwUpdate::LogIn(2), back),
         (TpcwUpdate::Details(new), UpdateAnswer::default()),
+        (TpcwUpdate::Best(2, vec![(7, 3)]), UpdateAnswer::default()),
     ] {
         known.set_out(update);
         known.settle(&Ended::Committed, answer);
@@ -156,6 +158,11 @@ fn each_check_finds_what_it_is_for() {
         }
     });
     spoilt(5, "a constant has changed", &|it| _ = it.copies[0].authors.remove(&(1,)));
+    spoilt(5, "a count of best sellers was lost", &|it| {
+        for copy in &mut it.copies {
+            copy.best.get_mut(&(2,)).unwrap().items.clear();
+        }
+    });
     spoilt(5, "best sellers that nobody counted", &|it| {
         for copy in &mut it.copies {
             copy.best.get_mut(&(1,)).unwrap().items.push((1, 1));

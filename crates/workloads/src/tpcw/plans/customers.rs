@@ -14,6 +14,9 @@ use crate::tpcw::tables::{
 /// Why a customer is refused who gives another password.
 pub(in crate::tpcw) const WRONG_PASSWORD: &str = "the password is wrong";
 
+/// Why a customer is refused who is new, and is known.
+pub(in crate::tpcw) const KNOWN: &str = "the customer is known";
+
 /// The name of a customer, for a form.
 pub(in crate::tpcw) struct ReadCustomer;
 
@@ -48,7 +51,7 @@ impl PlannedProcedure for RegisterCustomer {
     fn plan(plan: &mut PlanBuilder<NewShopper>) -> PlanValue<i64> {
         let (customer, address) = (arg!(plan, customer), arg!(plan, shopper.address));
         let row = plan.read(CUSTOMERS, (customer,));
-        plan.refuse_unless("the customer is known", row, |_, row| row.is_none());
+        plan.refuse_unless(KNOWN, row, |_, row| row.is_none());
         plan.insert(CUSTOMERS, (customer,), (), |new, ()| new.shopper.clone());
         plan.update(ADDRESSES, (customer, address), (), |new, row, ()| {
             row.or_else(|| Some(new.address.clone()))

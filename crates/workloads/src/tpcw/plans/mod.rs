@@ -13,9 +13,9 @@ pub(crate) mod customers;
 pub(crate) mod loads;
 
 use muesli::Procedures;
-use muesli::plans::{PlanExplanation, PlannedProcedure, PlannedProcedureError, with};
+use muesli::plans::{PlannedProcedure, PlannedProcedureError, with};
 
-use crate::workload::ExplainsPlan;
+use crate::workload::{ExplainsPlan, explained};
 use admin::{ConfirmAdmin, CountBestSellers, ReadStock};
 use browsing::{BestSellersPage, HomePage, NewProducts, ProductDetail, SearchPage, SearchResults};
 use buying::ConfirmOrder;
@@ -23,19 +23,23 @@ use carts::{ChangeCart, ReadCart};
 use customers::{DisplayOrder, LogIn, ReadCustomer, RegisterCustomer};
 use loads::{LoadCustomer, LoadItems, LoadReference, LoadStock};
 
-/// Lists plans, with what says what is derived of each.
-macro_rules! explained {
-    ($($plan:ident)+) => {
-        &[$(($plan::NAME, PlanExplanation::of::<$plan>)),+]
-    };
-}
-
 /// The names of the plans, each with what says what is derived of it.
 pub const EXPLAINED: &[(&str, ExplainsPlan)] = explained! {
     LoadReference LoadItems LoadStock LoadCustomer HomePage NewProducts BestSellersPage
     ProductDetail SearchPage SearchResults ReadCart ChangeCart ReadCustomer RegisterCustomer LogIn
     ConfirmOrder DisplayOrder ReadStock ConfirmAdmin CountBestSellers
 };
+
+/// The names of plans that are no transactions of the mix: those that load, and rounds that read
+/// for another one.
+pub const APART: &[&str] = &[
+    LoadReference::NAME,
+    LoadItems::NAME,
+    LoadStock::NAME,
+    LoadCustomer::NAME,
+    ReadCart::NAME,
+    ReadStock::NAME,
+];
 
 /// The plans.
 ///
@@ -54,6 +58,8 @@ pub fn procedures() -> Result<Procedures, PlannedProcedureError> {
 
 #[cfg(test)]
 mod tests {
+    use muesli::plans::PlanExplanation;
+
     use super::*;
 
     #[test]
