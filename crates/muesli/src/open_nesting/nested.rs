@@ -247,7 +247,6 @@ impl<'a> ChildAttempt<'a> {
                 Err(error) => Err(error),
             };
             child.pass_conflict(tx);
-            self.own.wake_at(tx.alarm());
             if concluded.is_err() {
                 let waiting = (tx, &*self.own);
                 self.layer.wait_untouched(waiting, &options, self.choosing).await?;

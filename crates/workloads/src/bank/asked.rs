@@ -7,7 +7,7 @@ use muesli::Error;
 use muesli_check::abstract_operations::AbstractOperation;
 
 use super::account::Account;
-use super::ledger::Transfer;
+use super::ledger::{LastAttempt, Transfer};
 use crate::nesting::roots::RootCall;
 
 /// A transaction on accounts that a client asks for.
@@ -33,14 +33,9 @@ impl<'a> AskedTransaction<'a> {
         self.refused.set(false);
     }
 
-    /// How many have begun.
-    pub fn attempts(&self) -> u64 {
-        self.attempts.get()
-    }
-
-    /// Whether the last one was refused.
-    pub fn is_refused(&self) -> bool {
-        self.refused.get()
+    /// The last one.
+    pub fn last(&self) -> LastAttempt {
+        LastAttempt { number: self.attempts.get(), is_refused: self.refused.get() }
     }
 
     /// An account that is to pay has been read; whether it may is a question of how it ends.
@@ -73,5 +68,26 @@ impl<'a> AskedTransaction<'a> {
     /// It has read these.
     pub fn has_read_all(&self, accounts: impl Iterator<Item = u32>, found: &[Account]) {
         accounts.zip(found).for_each(|(account, found)| self.has_read(account, found.balance));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nesting::roots::RootRecorder;
+
+    #[test]
+    fn only_the_last_attempt_counts() {
+        let roots = RootRecorder::default();
+        let asked = AskedTransaction::new(roots.begin());
+        let holds = Account { balance: 5, version: 0 };
+        for (overdraft, amount, is_refused) in
+            [(false, 6, true), (true, 6, false), (false, 5, false)]
+        {
+            asked.begin_attempt();
+            assert_eq!(asked.check_amount(overdraft, &holds, amount).is_err(), is_refused);
+            assert_eq!(asked.last().is_refused, is_refused);
+        }
+        assert_eq!(asked.last(), LastAttempt { number: 3, is_refused: false });
     }
 }

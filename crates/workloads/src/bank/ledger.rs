@@ -4,7 +4,6 @@ use std::sync::MutexGuard;
 
 use hashbrown::HashMap;
 
-use super::asked::AskedTransaction;
 use crate::check::Complaints;
 use crate::per_client::PerClient;
 use crate::tally::Ended;
@@ -45,6 +44,15 @@ pub(super) struct BankLedger {
     pub ends: TransferEnds,
     /// Transfers that ended as their last attempt does not explain.
     pub wrong_ends: Complaints,
+}
+
+/// What is known of a transaction that has ended, beside that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LastAttempt {
+    /// How often its body was run.
+    pub number: u64,
+    /// Whether it found the last time that an account does not hold what is to be paid.
+    pub is_refused: bool,
 }
 
 /// How many transfers ended how.
@@ -107,13 +115,13 @@ impl BankLedger {
         self.under_way = Some(BankUpdate::All);
     }
 
-    /// What is under way has ended, after these attempts.
-    pub fn settle(&mut self, ended: &Ended, asked: &AskedTransaction<'_>) {
-        self.ends.attempts += asked.attempts();
-        self.ends.retries += asked.attempts().saturating_sub(1);
-        let is_refused = asked.is_refused();
+    /// What is under way has ended, after this attempt.
+    pub fn settle(&mut self, ended: &Ended, last: LastAttempt) {
+        let LastAttempt { number, is_refused } = last;
+        self.ends.attempts += number;
+        self.ends.retries += number.saturating_sub(1);
         let (count, may_be) = match ended {
-            Ended::Committed => (&mut self.ends.committed, !is_refused && asked.attempts() > 0),
+            Ended::Committed => (&mut self.ends.committed, !is_refused && number > 0),
             Ended::RolledBack => (&mut self.ends.refused, is_refused),
             Ended::Failed(_) => (&mut self.ends.failed, true),
             Ended::Unknown => (&mut self.ends.unknown, !is_refused),
@@ -164,26 +172,20 @@ mod tests {
     use muesli::Error;
 
     use super::*;
-    use crate::bank::account::Account;
-    use crate::nesting::roots::RootRecorder;
 
     #[test]
     fn only_commits_are_booked_and_open_ends_stay_possible() {
         let transfer = |amount| vec![Transfer { from: 1, to: 2, amount }];
-        let (mut ledger, roots) = (BankLedger::default(), RootRecorder::default());
+        let mut ledger = BankLedger::default();
         for (amount, ended) in [
             (5, Ended::Committed),
             (7, Ended::RolledBack),
             (9, Ended::Failed(Error::Closed)),
             (11, Ended::Unknown),
         ] {
-            let asked = AskedTransaction::new(roots.begin());
+            let is_refused = ended == Ended::RolledBack;
             ledger.set_out(transfer(amount));
-            asked.begin_attempt();
-            let holds = Account { balance: 6, version: 0 };
-            let refused = asked.check_amount(ended != Ended::RolledBack, &holds, amount).is_err();
-            assert_eq!(refused, ended == Ended::RolledBack);
-            ledger.settle(&ended, &asked);
+            ledger.settle(&ended, LastAttempt { number: 2, is_refused });
         }
         ledger.set_out(transfer(13));
         ledger.begin_incarnation();
@@ -198,14 +200,12 @@ mod tests {
 
     #[test]
     fn an_end_that_its_last_attempt_does_not_explain_is_told() {
-        let (mut ledger, roots) = (BankLedger::default(), RootRecorder::default());
-        for ended in [Ended::Committed, Ended::RolledBack, Ended::Unknown] {
-            let asked = AskedTransaction::new(roots.begin());
+        let mut ledger = BankLedger::default();
+        for (ended, is_refused) in
+            [(Ended::Committed, true), (Ended::RolledBack, false), (Ended::Unknown, true)]
+        {
             ledger.set_out(vec![Transfer { from: 1, to: 2, amount: 3 }]);
-            asked.begin_attempt();
-            let holds = Account { balance: 2, version: 0 };
-            let _ = asked.check_amount(ended == Ended::RolledBack, &holds, 3);
-            ledger.settle(&ended, &asked);
+            ledger.settle(&ended, LastAttempt { number: 1, is_refused });
         }
         assert!(ledger.wrong_ends.to_string().starts_with("3 wrong"), "{}", ledger.wrong_ends);
     }

@@ -283,7 +283,7 @@ impl Loan {
         };
         let ended = ended(answer);
         asked.root.end(&ended);
-        self.books.ledgers.of(seat.client).settle(&ended, asked);
+        self.books.ledgers.of(seat.client).settle(&ended, asked.last());
         (ended, attempts)
     }
 

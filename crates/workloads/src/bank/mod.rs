@@ -156,7 +156,7 @@ impl Bank {
         };
         let ended = ended(answer);
         asked.root.end(&ended);
-        self.books.ledgers.of(seat.client).settle(&ended, asked);
+        self.books.ledgers.of(seat.client).settle(&ended, asked.last());
         (ended, attempts)
     }
 
@@ -347,7 +347,7 @@ impl Bank {
         .await;
         let ended = ended(answer);
         asked.root.end(&ended);
-        self.books.ledgers.of(seat.client).settle(&ended, asked);
+        self.books.ledgers.of(seat.client).settle(&ended, asked.last());
         (ended, attempts)
     }
 }

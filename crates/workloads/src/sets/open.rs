@@ -35,9 +35,21 @@ const REMOVE: &str = "sets/remove";
 /// The inverse of several adds, or removes, and of what was counted.
 const UNDO_GROUP: &str = "sets/undo-group";
 
-/// What open children with open children have added to a structure, less what they removed.
-pub(super) fn tally(space: Space, at: usize) -> Counter {
-    Counter::new(space, &format!("tally {at}"))
+/// What a group has done: in which structure, whether it has added keys, which, and the row that
+/// they are counted in.
+type GroupDone = (usize, bool, Vec<u64>, u64);
+
+/// So many rows a structure has for what is counted in it.
+const TALLIES_EACH: u64 = 4;
+
+/// What open children with open children have added to a structure, less what they removed, those
+/// of each of its rows.
+pub(super) fn tallies(space: Space, at: usize) -> Vec<Counter> {
+    (0..TALLIES_EACH).map(|row| tally(space, (at, row))).collect()
+}
+
+fn tally(space: Space, (at, row): (usize, u64)) -> Counter {
+    Counter::new(space, &format!("tally {at}/{row}"))
 }
 
 /// The layer with the inverse operations of all structures.
@@ -64,7 +76,7 @@ pub(super) fn layer(sets: &Sets, db: &Db) -> Result<OpenNesting, Error> {
         return Ok(layer);
     }
     let (structures, tallies) = (all, db.space(TALLIES)?);
-    Ok(layer.handler(UNDO_GROUP, move |tx, (at, added, keys): (usize, bool, Vec<u64>)| {
+    Ok(layer.handler(UNDO_GROUP, move |tx, (at, added, keys, row): GroupDone| {
         let structure = structures.get(at).cloned().ok_or_else(|| missing(at));
         Box::pin(async move {
             let (structure, by) = (structure?, if added { -1 } else { 1 });
@@ -72,7 +84,7 @@ pub(super) fn layer(sets: &Sets, db: &Db) -> Result<OpenNesting, Error> {
             for key in keys.iter().rev() {
                 structure.call(tx, *key, call).await?;
             }
-            tally(tallies, at).add(tx, by * keys.len() as i64).await.map(drop)
+            tally(tallies, (at, row)).add(tx, by * keys.len() as i64).await.map(drop)
         })
     }))
 }
@@ -189,7 +201,8 @@ impl OpenCalls<'_> {
     /// same.
     async fn group(self, tx: &OpenTx, what: KeyChanges<'_>) -> Result<Vec<bool>, Error> {
         let (at, call) = (what.at, what.call());
-        let tally = tally(self.db.space(TALLIES)?, at);
+        let row = what.keys.iter().sum::<u64>() % TALLIES_EACH;
+        let tally = tally(self.db.space(TALLIES)?, (at, row));
         let body = async |child: &OpenTx| {
             let (mut effects, mut changed) = (Vec::new(), Vec::new());
             for (place, &key) in what.keys.iter().enumerate() {
@@ -203,7 +216,7 @@ impl OpenCalls<'_> {
             }
             if !changed.is_empty() {
                 tally.add(child, what.by() * changed.len() as i64).await?;
-                child.on_abort(UNDO_GROUP, &(at, what.adds, &changed))?;
+                child.on_abort(UNDO_GROUP, &(at, what.adds, &changed, row))?;
             }
             Ok::<_, Error>(effects)
         };
