@@ -93,6 +93,7 @@ pub use transaction::operation::{
     Ask, GetManyOperation, GetOperation, PutOperation, Reply, ScanOperation,
 };
 pub use transaction::results::{DeferredAnswer, Results};
+pub use transaction::retrying::WaitLimit;
 pub use transaction::tx::{BodyFuture, Tx};
 pub use typed::stream::RowStream;
 

@@ -144,7 +144,9 @@ pub static WORKLOADS: &[Description] = &[
         about: "The same in binary search trees.",
         parameters: sets::PARAMETERS,
         small: FEW_OBJECTS,
-        build: |values, clients| Ok(Arc::new(Sets::new(StructureKind::Tree, values, clients)?)),
+        build: |values, clients| {
+            Ok(Arc::new(Sets::new(StructureKind::tree(values), values, clients)?))
+        },
     },
     Description {
         name: "queues",

@@ -92,7 +92,8 @@ struct TortureOptions {
     /// of procedures only where the protocol runs some]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     workloads: Vec<String>,
-    /// Parts of transactions are children (in `bank`, auto is the choice of flat or closed)
+    /// Parts of transactions are children (in `bank`, auto is the choice of flat or closed; every
+    /// other round of sets has open children within open children)
     #[arg(long, value_name = "MODEL", value_parser = ["closed", "open", "auto"])]
     nesting: Option<String>,
     /// So many megabytes are loaded beside, once a round, and read, changed and checked
@@ -276,7 +277,11 @@ impl TortureOptions {
 
     fn round(&self, seed: u64, length: Duration, means: Means) -> TortureRound {
         let name = &self.workloads[(seed % self.workloads.len() as u64) as usize];
-        let (workload, parameters) = self.workload(name);
+        let (workload, mut parameters) = self.workload(name);
+        let may_be_open = self.nesting.as_ref().is_some_and(|model| model != "closed");
+        if may_be_open && workload != "bank" && seed / 2 % 2 == 1 {
+            parameters.extend(["open=nested", "again=20"].map(str::to_owned));
+        }
         let (with_data, apart) =
             (usize::from(self.servers), usize::from(self.tree.validator_nodes));
         let nodes = with_data + apart;

@@ -105,8 +105,9 @@ impl fmt::Display for TortureRound {
         let TortureRound { seed, workload, nodes, replicas, group, .. } = self;
         let seconds = self.length.as_secs_f64();
         let groups = if *group > 1 { format!(", groups of {group}") } else { String::new() };
-        let nesting = self.parameters.iter().find(|it| it.starts_with("nesting="));
-        let nesting = nesting.map(|it| format!(" {it}")).unwrap_or_default();
+        let is_of_nesting = |it: &&String| it.starts_with("nesting=") || it.starts_with("open=");
+        let nesting = self.parameters.iter().filter(is_of_nesting);
+        let nesting = nesting.map(|it| format!(" {it}")).collect::<String>();
         write!(
             f,
             "seed {seed}: {workload}{nesting}, {nodes} servers, {replicas} replicas{groups}"

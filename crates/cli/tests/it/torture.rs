@@ -95,15 +95,29 @@ fn procedures_decided_by_votes_lose_nothing() {
     assert!(tried.iter().all(|it| printed.contains(it)), "{printed}");
 }
 
-/// Open children, their compensations and their locks, on servers that are killed.
+/// Open children, their compensations and their locks, on servers that are killed; in sets they
+/// have open children themselves.
 #[test]
 fn open_children_lose_nothing_and_leave_nothing() {
     let faults = ["--seed", "2", "--faults", "kill,pause,partition", "--round-seconds", "9"];
     for protocol in ["tfa", "score"] {
         let nested = ["--protocol", protocol, "--nesting", "open"];
         let printed = all_is_tried(&faults.into_iter().chain(nested).collect::<Vec<_>>());
-        let tried = ["bank nesting=open", "skiplist nesting=open", "kill", "pause"];
+        let tried = ["bank nesting=open", "skiplist nesting=open open=nested", "kill", "pause"];
         assert!(tried.iter().all(|it| printed.contains(it)), "{printed}");
+    }
+}
+
+/// The same of closed children, and where it is chosen whether there are children.
+#[test]
+fn closed_children_and_those_that_are_chosen_lose_nothing() {
+    let faults = ["--seed", "4", "--faults", "kill,pause,partition", "--round-seconds", "9"];
+    for (protocol, model) in [("tfa", "closed"), ("score", "closed"), ("tfa", "auto")] {
+        let nested = ["--protocol", protocol, "--nesting", model];
+        let printed = all_is_tried(&faults.into_iter().chain(nested).collect::<Vec<_>>());
+        let tried = ["bank", "skiplist"].map(|name| format!("{name} nesting={model}"));
+        assert!(tried.iter().all(|it| printed.contains(it)), "{printed}");
+        assert!(["kill", "pause"].iter().all(|it| printed.contains(it)), "{printed}");
     }
 }
 

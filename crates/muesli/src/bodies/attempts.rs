@@ -249,7 +249,8 @@ impl Db {
         how.sees_change || self.options.strict || !self.options.read_only
     }
 
-    /// Waits for a change, and a little longer where it is told of at once.
+    /// Waits for a change, and a little longer where it is told of at once; or until the
+    /// transaction is to be run again without one.
     pub(crate) async fn until_changed(
         &self,
         change: &mut ReadChange,
@@ -257,7 +258,17 @@ impl Db {
     ) -> Result<(), Error> {
         let now = || client::with(self.inner.database, |engine| engine.now()).ok_or(Error::Closed);
         let asked = now()?;
-        WithTimeout::new(pin!(change.wait()), timeout).await?;
+        match change.until.filter(|until| timeout.is_after(*until, asked)) {
+            None => WithTimeout::new(pin!(change.wait()), timeout).await?,
+            Some(until) => {
+                let alarm = Timeout::ending(self.inner.database, until);
+                match WithTimeout::new(pin!(change.wait()), &alarm).await {
+                    Ok(()) => {}
+                    Err(Error::TransactionTimeout { .. }) => return Ok(()),
+                    Err(error) => return Err(error),
+                }
+            }
+        }
         let waited = now()?.0.saturating_sub(asked.0);
         match waited >= nanos(self.inner.retry.pause).0 {
             true => Ok(()),

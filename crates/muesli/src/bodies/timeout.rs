@@ -28,6 +28,16 @@ impl Timeout {
         Timeout { database, after, until: AtomicU64::new(0) }
     }
 
+    /// The time until a moment that is known.
+    pub fn ending(database: u64, until: Nanos) -> Timeout {
+        Timeout { database, after: Duration::ZERO, until: AtomicU64::new(until.0.max(1)) }
+    }
+
+    /// Whether it is over later than at this time.
+    pub fn is_after(&self, time: Nanos, now: Nanos) -> bool {
+        time < self.until(now)
+    }
+
     /// When it is over; counted from the first call.
     fn until(&self, now: Nanos) -> Nanos {
         let known = Nanos(self.until.load(Ordering::Relaxed));

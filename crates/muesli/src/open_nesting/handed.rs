@@ -127,5 +127,6 @@ impl NestingLimits {
 pub(super) fn pass_conflict(of: &Tx, to: &Tx) {
     if let Some(conflict) = of.conflict() {
         to.failed(conflict);
+        to.wake_at(of.alarm());
     }
 }

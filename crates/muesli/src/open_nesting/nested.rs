@@ -147,9 +147,10 @@ impl OpenTx {
         let part = Choosing::open_child(self.choosing.as_ref());
         let timeout = Timeout::new(layer.db.inner.database, layer.db.timeout);
         let (mut made, mut waiting) = (Attempts::that_wait(), RetryWait::default());
+        let number = scope.level.next_child();
         loop {
             scope.check()?;
-            let (attempt, begun) = (ChildAttempt::new(self)?, layer.now()?);
+            let (attempt, begun) = (ChildAttempt::new(self, number)?, layer.now()?);
             let options = AttemptOptions { watches: false, ..made.next(&timeout) };
             let stopped = match attempt.run(&how, &body, options).await {
                 Ok(answer) => {
@@ -208,7 +209,7 @@ struct ChildAttempt<'a> {
     /// What it is of.
     scope: &'a Arc<NestingScope>,
     /// The level that it is a child of.
-    level: &'a NestingLevel,
+    level: &'a Arc<NestingLevel>,
     /// What its own open children are of.
     own: Arc<NestingScope>,
     /// How children of the transaction are run, where that is chosen.
@@ -216,10 +217,9 @@ struct ChildAttempt<'a> {
 }
 
 impl<'a> ChildAttempt<'a> {
-    fn new(of: &'a OpenTx) -> Result<ChildAttempt<'a>, Error> {
+    fn new(of: &'a OpenTx, number: u64) -> Result<ChildAttempt<'a>, Error> {
         let (layer, scope, level) = (&of.layer, &of.scope, &of.level);
-        let own = NestingLevel::new(layer.nesting.rows.space.id, Some(level));
-        let own = NestingScope::new(layer.draw()?, own, Some(scope));
+        let own = NestingScope::new(layer.draw()?, level.open(number), Some(scope));
         Ok(ChildAttempt { layer, scope, level, own, choosing: of.choosing.as_ref() })
     }
 

@@ -39,6 +39,8 @@ struct Known {
     refused: Option<(ScopeId, Error)>,
     /// Locks that parts asked for, which are to be looked at.
     asked: Vec<(Vec<u8>, LockMode)>,
+    /// When its transaction is to be run again where nothing changes that it waits for.
+    alarm: Option<Nanos>,
     /// How long it was in each phase, in nanoseconds.
     phases: [u64; PHASES],
 }
@@ -210,6 +212,15 @@ impl NestingScope {
     pub fn check(&self) -> Result<(), Error> {
         let doom = self.level.fault().or_else(|| self.known().doom.clone());
         doom.map_or(Ok(()), Err)
+    }
+
+    /// Its transaction is to be run again at this time, whatever it waits for.
+    pub fn wake_at(&self, at: Option<Nanos>) {
+        self.known().alarm = at;
+    }
+
+    pub fn alarm(&self) -> Option<Nanos> {
+        self.known().alarm
     }
 
     pub fn doom(&self, why: &Error) {

@@ -33,6 +33,14 @@ struct RepeatedReads {
     _open: RollbackOnDrop,
 }
 
+/// What an attempt has left to be waited for.
+pub(super) struct LeftReads {
+    /// Somebody changes some of this.
+    reads: ReadNotes,
+    /// Or this time has come.
+    until: Option<Nanos>,
+}
+
 /// The waits of one transaction, between its attempts.
 #[derive(Default)]
 pub(super) struct RetryWait {
@@ -50,12 +58,13 @@ impl RetryWait {
     pub async fn before_next(
         &mut self,
         layer: &Layer,
-        reads: Option<ReadNotes>,
+        left: Option<LeftReads>,
         timeout: &Timeout,
     ) -> Result<(), Error> {
-        let Some(reads) = reads else { return Ok(()) };
+        let Some(LeftReads { reads, until }) = left else { return Ok(()) };
         if let Some(mut watched) = layer.watch_again(&reads, timeout).await? {
             self.unlike = 0;
+            watched.change.until = until;
             return layer.db.until_changed(&mut watched.change, timeout).await;
         }
         self.unlike += 1;
@@ -70,7 +79,7 @@ fn waits_itself(scope: &NestingScope) -> bool {
 
 /// What an attempt and its open children have read, as it was before that is undone, and that the
 /// transactions that it is within have not ended; `None` where the attempt waits itself.
-pub(super) fn to_be_waited_for(layer: &Layer, scope: &NestingScope) -> Option<ReadNotes> {
+pub(super) fn to_be_waited_for(layer: &Layer, scope: &NestingScope) -> Option<LeftReads> {
     if waits_itself(scope) {
         return None;
     }
@@ -78,7 +87,7 @@ pub(super) fn to_be_waited_for(layer: &Layer, scope: &NestingScope) -> Option<Re
     for scope in scope.chain().skip(1) {
         reads.found((layer.nesting.rows.space.id, end_key(scope.id)), None, None);
     }
-    Some(reads)
+    Some(LeftReads { reads, until: scope.alarm() })
 }
 
 impl Layer {
@@ -93,6 +102,7 @@ impl Layer {
         how: &AttemptOptions<'_>,
         choosing: Option<&Arc<Choosing>>,
     ) -> Result<(), Error> {
+        scope.wake_at(tx.alarm()); // If it waits when it is undone.
         let has_notes = self.given.has_notes(how);
         if tx.conflict() != Some(Error::Retry) || !has_notes || !waits_itself(scope) {
             return Ok(());

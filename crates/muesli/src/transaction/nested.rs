@@ -93,6 +93,7 @@ impl Tx {
             let child = made(self.child());
             let ran = body(&child).await;
             let child = child.borrow();
+            self.wake_at(child.alarm());
             let waits = caught && child.conflict() == Some(Error::Retry);
             let ended = match (child.conflict(), &ran) {
                 _ if waits => open.give_up().await,
@@ -150,6 +151,7 @@ impl Tx {
         let part = made(self.part());
         let ran = body(&part).await;
         let part = part.borrow();
+        self.wake_at(part.alarm());
         match (part.conflict(), ran) {
             (Some(conflict), _) => {
                 let is_whole = matches!(conflict, Error::Conflict { .. });

@@ -4,23 +4,62 @@
 //! Source: T. Harris and others, "Composable memory transactions" (2005); A. Turcu's dissertation
 //! (2015), section 6.2.3.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use muesli_core::client::AnswerFuture;
-use muesli_core::{Answer, Operation, Step};
+use muesli_core::{Answer, Nanos, Operation, Step};
 
 use crate::error::Error;
+use crate::time::nanos;
 use crate::transaction::tx::Tx;
 
 /// Waits until something has changed that a transaction has read which has ended since.
 #[derive(Debug)]
-pub(crate) struct ReadChange(AnswerFuture);
+pub(crate) struct ReadChange {
+    answer: AnswerFuture,
+    /// When the wait is over where nothing has changed.
+    pub until: Option<Nanos>,
+}
 
 impl ReadChange {
     /// # Errors
     /// It is not watched any more.
     pub async fn wait(&mut self) -> Result<(), Error> {
-        let answer = (&mut self.0).await?;
+        let answer = (&mut self.answer).await?;
         assert_eq!(answer, Answer::Changed, "what a wait for a change is answered with");
         Ok(())
+    }
+}
+
+/// For how long an alternative of a transaction may keep it waiting, with all attempts of its
+/// body: see [`Tx::or_else_within`]. It is made outside of the body, once for each transaction; its
+/// time begins when the alternative is tried for the first time. Clones share it.
+#[derive(Clone, Debug)]
+pub struct WaitLimit {
+    after: Duration,
+    /// In nanoseconds; zero: it has not begun.
+    until: Arc<AtomicU64>,
+}
+
+impl WaitLimit {
+    /// So long.
+    pub fn new(after: Duration) -> WaitLimit {
+        WaitLimit { after, until: Arc::default() }
+    }
+
+    /// When it is over; counted from the first call.
+    fn until(&self, now: Nanos) -> Nanos {
+        let fresh = (now + nanos(self.after)).0.max(1);
+        let known = self.until.compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed);
+        Nanos(known.map_or_else(|known| known, |_| fresh))
+    }
+
+    /// When it is over, if it is not; it begins, if it has not.
+    pub(crate) async fn left(&self, tx: &Tx) -> Result<Option<Nanos>, Error> {
+        let now = tx.now().await?;
+        Ok(Some(self.until(now)).filter(|until| now < *until))
     }
 }
 
@@ -72,7 +111,8 @@ impl Tx {
 
     /// Runs `first` as a [child](Tx::nested); where it [gives up](Tx::retry), its writes are undone
     /// and `second` is run in its place. Where that gives up as well the transaction waits for a
-    /// change of what either of them has read.
+    /// change of what either of them has read. ([`or_else_within`](Self::or_else_within) lets the
+    /// first one wait for a while.)
     ///
     /// Under protocols without levels (`granola`) the writes of `first` cannot be undone alone:
     /// where it gives up after it has written, the transaction cannot commit.
@@ -91,12 +131,76 @@ impl Tx {
         }
     }
 
+    /// As [`or_else`](Self::or_else), but `first` may keep the transaction waiting until `limit` is
+    /// over: where it [gives up](Tx::retry) before that, the transaction sleeps, and is run again
+    /// once something has changed that has been read, or when the limit is over. Then `first` is
+    /// tried a last time, and `second` is run where it gives up. So an alternative may have a limit
+    /// of its own, however often the body is run, and the last one waits as long as the
+    /// transaction's [timeout](crate::Db::timeout) lets it.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use muesli::structures::BlockingQueue;
+    /// use muesli::{Db, Error, Options, SpaceOptions, Tx, WaitLimit};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let db = Db::open(Options::default().space("work", SpaceOptions::default()))?;
+    /// let space = db.space("work")?;
+    /// let urgent = BlockingQueue::<String>::new(space, "urgent", 100);
+    /// let limit = WaitLimit::new(Duration::from_millis(20));
+    /// let next = db.blocking().transact(async move |tx| {
+    ///     let first = async |tx: &Tx| urgent.take(tx).await.map(Some);
+    ///     tx.or_else_within(&limit, first, async |_: &Tx| Ok::<_, Error>(None)).await
+    /// })?;
+    /// assert_eq!(next, None, "nothing has come for 20 ms");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`or_else`](Self::or_else); [`Error::Retry`], which a body passes on.
+    pub async fn or_else_within<T, E, F, G>(
+        &self,
+        limit: &WaitLimit,
+        first: F,
+        second: G,
+    ) -> Result<T, E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E>,
+        G: AsyncFn(&Tx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let left = limit.left(self).await?;
+        match (self.run_child(&|tx| tx, &first, true).await?, left) {
+            (Some(value), _) => Ok(value),
+            (None, Some(until)) => Ok(self.retry_by(until)?),
+            (None, None) => self.nested(second).await,
+        }
+    }
+
+    /// Gives up, until something has changed or the time has come.
+    pub(crate) fn retry_by<T>(&self, until: Nanos) -> Result<T, Error> {
+        self.wake_at(Some(until));
+        self.retry()
+    }
+
+    /// The time at its loop.
+    async fn now(&self) -> Result<Nanos, Error> {
+        let Some((db, home)) = self.other_loop() else { return self.here(|engine| engine.now()) };
+        let tx = self.at_home();
+        db.run_on(home, async move || tx.here(|engine| engine.now())).await?
+    }
+
     /// Ends the transaction, and watches what it has read; `None`: whether that changes cannot be
     /// known.
     pub(crate) fn watch_reads(&self) -> Result<Option<ReadChange>, Error> {
         match self.here(|engine| engine.operate(Operation::Watch(self.txn)))? {
             Step::Done(answer) => answer.map(|_| None).map_err(Error::from),
-            Step::Wait(op) => Ok(Some(ReadChange(AnswerFuture::new(self.database, op)))),
+            Step::Wait(op) => {
+                let answer = AnswerFuture::new(self.database, op);
+                Ok(Some(ReadChange { answer, until: self.alarm() }))
+            }
         }
     }
 }

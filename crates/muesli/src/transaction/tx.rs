@@ -1,12 +1,12 @@
 //! A running transaction, as its body sees it.
 
 use std::pin::Pin;
-use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use muesli_core::client::{self, Engine};
-use muesli_core::{Abort, Catalog, Operation, Txn};
+use muesli_core::{Abort, Catalog, Nanos, Operation, Txn};
 
 use crate::data::space::{Origin, Space};
 use crate::database::handle::Db;
@@ -43,6 +43,9 @@ pub struct Tx {
     pub(crate) retry: Retry,
     /// Where that is chosen, how its children are run.
     pub(crate) choosing: Option<Arc<Choosing>>,
+    /// Where it waits for a change: when its body is to be run again even without one, in
+    /// nanoseconds; zero: never.
+    alarm: AtomicU64,
 }
 
 /// What keeps operations of a [`Tx`] from a call to the loop that polls them.
@@ -90,8 +93,8 @@ impl Tx {
     #[inline]
     pub(crate) fn at(database: u64, origin: Origin, txn: Txn, retry: Retry) -> Tx {
         let (conflict, objects, way) = (OnceLock::new(), OnceLock::new(), AtomicU8::new(0));
-        let (detour, level, choosing) = (None, 0, None);
-        Tx { database, origin, txn, detour, conflict, objects, level, way, retry, choosing }
+        let (detour, level, choosing, alarm) = (None, 0, None, AtomicU64::new(0));
+        Tx { database, origin, txn, detour, conflict, objects, level, way, retry, choosing, alarm }
     }
 
     /// The same, whose children are run as was chosen.
@@ -263,6 +266,17 @@ impl Tx {
             self.way.fetch_or(TxFlags::UNDONE, Relaxed);
         }
         error
+    }
+
+    /// When it is to be run again where nothing has changed until then.
+    pub(crate) fn alarm(&self) -> Option<Nanos> {
+        Some(Nanos(self.alarm.load(Relaxed))).filter(|at| *at > Nanos(0))
+    }
+
+    /// It is to be run again at this time, or before.
+    pub(crate) fn wake_at(&self, at: Option<Nanos>) {
+        let Some(at) = self.alarm().into_iter().chain(at).min() else { return };
+        self.alarm.store(at.0.max(1), Relaxed);
     }
 
     /// Rolls back, if the transaction's loop is here and still there.

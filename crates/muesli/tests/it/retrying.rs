@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use muesli::blocking::block_on;
 use muesli::structures::{BlockingQueue, Semaphore, TakenWork, WorkList};
-use muesli::{Db, Error, Options, Space, SpaceOptions};
+use muesli::{Db, Error, Options, Space, SpaceOptions, Tx, WaitLimit};
 
 /// Protocols that tell of changes, one of them with reads at no snapshot, and one whose keys move.
 const PROTOCOLS: [&str; 10] = [
@@ -128,6 +128,85 @@ fn the_alternative_is_taken_and_what_was_given_up_is_undone() {
     thread::sleep(Duration::from_millis(20));
     db.blocking().transact(async move |tx| first.put(tx, &1).await).unwrap();
     assert_eq!(waiting.join().unwrap(), Ok(1));
+}
+
+/// Under protocols of each family: the first alternative has its time, and then it is the next
+/// one's turn, whatever has woken the transaction meanwhile.
+#[test]
+fn an_alternative_waits_within_its_limit() {
+    for protocol in ["score", "tfa", "granola", "gmu", "two-phase-commit"] {
+        let db = open(protocol);
+        let (queue, all) = (BlockingQueue::<u32>::new(space(&db), "queue", 9), space(&db));
+        let runs = Arc::new(AtomicU32::new(0));
+        let take = |after: u64| {
+            let (db, queue, runs) = (db.clone(), queue.clone(), runs.clone());
+            let limit = WaitLimit::new(Duration::from_millis(after));
+            thread::spawn(move || {
+                db.blocking().transact(async move |tx| {
+                    runs.fetch_add(1, Ordering::Relaxed);
+                    tx.get(all, "other").await?;
+                    let first = async |tx: &Tx| queue.take(tx).await.map(Some);
+                    tx.or_else_within(&limit, first, async |_: &Tx| Ok(None)).await
+                })
+            })
+        };
+        let begun = Instant::now();
+        assert_eq!(take(60).join().unwrap(), Ok(None), "{protocol}");
+        assert!(begun.elapsed() >= Duration::from_millis(60), "{protocol}");
+        assert_eq!(runs.load(Ordering::Relaxed), 2, "{protocol}: nothing has changed");
+        // Woken before by something else, it has the rest of its time.
+        let (begun, waiting) = (Instant::now(), take(120));
+        thread::sleep(Duration::from_millis(70));
+        db.blocking().transact(async move |tx| tx.put(all, "other", "x").await).unwrap();
+        assert_eq!(waiting.join().unwrap(), Ok(None), "{protocol}");
+        let took = begun.elapsed();
+        assert!((120..1_000).contains(&(took.as_millis() as u64)), "{protocol}: {took:?}");
+        // What it waits for comes in time.
+        let waiting = take(60_000);
+        thread::sleep(Duration::from_millis(20));
+        let there = queue.clone();
+        db.blocking().transact(async move |tx| there.put(tx, &7).await).unwrap();
+        assert_eq!(waiting.join().unwrap(), Ok(Some(7)), "{protocol}");
+    }
+}
+
+/// Each of several has its own time, the last one that of the transaction; and who waits around an
+/// alternative is woken when that one's time is over.
+#[test]
+fn limits_of_several_alternatives_end_one_after_the_other() {
+    let db = open("score");
+    let all = space(&db);
+    let limits = [20, 60].map(|after| WaitLimit::new(Duration::from_millis(after)));
+    let tried = Arc::new(AtomicU32::new(0));
+    let (counted, [soon, later]) = (tried.clone(), limits);
+    let chain = async move |tx: &Tx| {
+        let gives_up = async |tx: &Tx| {
+            tx.get(all, "k").await?;
+            tx.retry::<()>()
+        };
+        let second = async |tx: &Tx| {
+            let last = async |tx: &Tx| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                gives_up(tx).await
+            };
+            tx.or_else_within(&later, gives_up, last).await
+        };
+        tx.or_else_within(&soon, gives_up, second).await
+    };
+    let ended = db.timeout(Duration::from_millis(150)).blocking().transact(chain);
+    assert_eq!(ended, Err(Error::TransactionTimeout { after_ms: 150 }));
+    assert_eq!(tried.load(Ordering::Relaxed), 1, "it sleeps until the transaction's time is over");
+    let limit = WaitLimit::new(Duration::from_millis(30));
+    let around = async move |tx: &Tx| {
+        let gives_up = async |tx: &Tx| {
+            tx.get(all, "k").await?;
+            tx.retry::<u32>()
+        };
+        let limited =
+            async |tx: &Tx| tx.or_else_within(&limit, gives_up, async |_: &Tx| Ok(1)).await;
+        tx.or_else(limited, gives_up).await
+    };
+    assert_eq!(db.blocking().transact(around), Ok(1));
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! Accounts with what clients know of them: what the bank and its loans have in common.
 
 use muesli::{Db, Error, Index, SpaceOptions};
+use muesli_check::abstract_operations::AbstractOperation;
 
 use super::account::Account;
 use super::account_rows::{self, AccountRows};
+use super::asked::AskedTransaction;
 use super::ledger::{BankLedger, Ledgers};
 use crate::calls;
 use crate::loading::write_missing;
+use crate::nesting::roots::{RecordsRoots, RootRecorder};
 use crate::parameters::{Parameter, ParameterKind, Values};
 
 /// How many accounts there are.
@@ -33,6 +36,8 @@ pub(super) struct AccountBooks {
     pub rows: AccountRows,
     /// One for each client.
     pub ledgers: Ledgers,
+    /// What transactions answered, each as a whole.
+    pub roots: RootRecorder,
 }
 
 impl AccountBooks {
@@ -44,12 +49,18 @@ impl AccountBooks {
             overdraft,
             rows: AccountRows::new(values),
             ledgers: Ledgers::new(clients, |_| BankLedger::default()),
+            roots: RootRecorder::default(),
         }
     }
 
     /// The space that they need.
     pub fn space() -> (&'static str, SpaceOptions) {
         (account_rows::SPACE, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() })
+    }
+
+    /// A client asks for a transaction.
+    pub fn ask(&self) -> AskedTransaction<'_> {
+        AskedTransaction::new(self.roots.begin())
     }
 
     /// What all accounts together hold.
@@ -62,5 +73,21 @@ impl AccountBooks {
         let first = Account { balance: self.initial, version: 0 }.encode();
         let rows = self.rows.keys().iter().map(|key| (key.clone(), first.clone()));
         write_missing(db, AccountRows::space_of(db)?, rows).await
+    }
+}
+
+/// Accounts are counters, by their numbers, which transfers change and sums read.
+impl RecordsRoots for AccountBooks {
+    fn recorder(&self) -> &RootRecorder {
+        &self.roots
+    }
+
+    fn start(&self) -> Vec<AbstractOperation> {
+        let by = self.initial;
+        (0..self.accounts).map(|counter| AbstractOperation::Increase { counter, by }).collect()
+    }
+
+    fn object(&self, number: u64) -> String {
+        format!("account {number}")
     }
 }

@@ -10,7 +10,7 @@ use muesli::{Db, Error};
 use super::account::Account;
 use super::account_rows::AccountRows;
 use super::books::AccountBooks;
-use super::ledger::{BankUpdate, Transfer, closed};
+use super::ledger::{BankUpdate, Transfer, TransferEnds, closed};
 use crate::check::{Check, Complaints};
 
 /// So many accounts are read in one transaction.
@@ -52,11 +52,32 @@ pub(super) async fn check(books: &AccountBooks, db: &Db) -> Result<Vec<Check>, E
         Check::none_wrong("balances are those of the committed transfers", &balances, booked),
         Check::none_wrong("versions count the committed writes", &versions, String::new()),
     ];
+    checks.push(check_ends(books));
     if !books.overdraft {
         let checked = format!("{} accounts", accounts.len());
         checks.push(Check::none_wrong("no account is overdrawn", &overdrawn, checked));
     }
     Ok(checks)
+}
+
+/// Whether each transfer that was asked for ended once, and as its last attempt did: of those that
+/// were tried, all that were not tried again committed or were refused, but for those that failed
+/// or of which nobody knows.
+fn check_ends(books: &AccountBooks) -> Check {
+    let (mut all, mut wrong) = (TransferEnds::default(), Complaints::default());
+    for ledger in &closed(&books.ledgers) {
+        wrong.extend(&ledger.wrong_ends);
+        all.add(&ledger.ends);
+    }
+    if !all.add_up() {
+        wrong.add(|| format!("not each transfer ended once: {all:?}"));
+    }
+    let TransferEnds { asked, attempts, retries, committed, refused, failed, unknown } = all;
+    let counted = format!(
+        "{asked} asked for, {attempts} attempts, of which {retries} were retries: {committed} \
+         committed, {refused} refused, {failed} failed, {unknown} of unknown outcome"
+    );
+    Check::none_wrong("transfers end once, as their last attempt did", &wrong, counted)
 }
 
 async fn read_accounts(books: &AccountBooks, db: &Db) -> Result<Vec<Account>, Error> {

@@ -16,6 +16,7 @@ use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
 use super::account_rows::AccountRows;
+use super::asked::AskedTransaction;
 use super::books::{AccountBooks, INITIAL, OBJECTS};
 use super::checks;
 use super::ledger::Transfer;
@@ -26,6 +27,7 @@ use crate::chance::Chance;
 use crate::check::Check;
 use crate::interface::INTERFACE;
 use crate::nesting::open_layer::check_finished;
+use crate::nesting::roots::RecordsRoots;
 use crate::nesting::{NESTING_SELDOM_OPEN, NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use crate::tally::Ended;
@@ -228,15 +230,15 @@ impl Loan {
         tx: &'a Tx,
         space: Space,
         call: &'a LoanCall,
-    ) -> LocalFuture<'a, Result<i64, Error>> {
+    ) -> LocalFuture<'a, Result<Vec<i64>, Error>> {
         Box::pin(async move {
             let found = self.books.rows.read(tx, space, std::iter::once(call.account)).await?;
-            let mut sum = found[0].balance;
+            let mut balances = vec![found[0].balance];
             for lender in &call.lenders {
                 let lent = async |tx: &Tx| self.sum(tx, space, lender).await;
-                sum += self.nesting.run(tx, lent).await?;
+                balances.append(&mut self.nesting.run(tx, lent).await?);
             }
-            Ok(sum)
+            Ok(balances)
         })
     }
 
@@ -245,9 +247,13 @@ impl Loan {
     }
 
     /// What transactions with open children work with.
-    fn work<'a>(&'a self, memory: &LoanMemory, seat: &'a Seat) -> LoanWork<'a> {
+    fn work<'a>(
+        &'a self,
+        asked: &'a AskedTransaction<'a>,
+        (memory, seat): (&LoanMemory, &'a Seat),
+    ) -> LoanWork<'a> {
         let (books, space) = (&self.books, memory.space);
-        LoanWork { books, space, db: &seat.db, length: self.length }
+        LoanWork { books, asked, space, db: &seat.db, length: self.length }
     }
 
     async fn borrow(&self, memory: &LoanMemory, seat: &Seat, loans: &[LoanCall]) -> (Ended, u32) {
@@ -258,14 +264,17 @@ impl Loan {
         });
         let paid: Vec<Vec<Transfer>> = paid.collect();
         self.books.ledgers.of(seat.client).set_out(paid.concat());
-        let space = memory.space;
+        let (space, asked) = (memory.space, &self.books.ask());
+        let writer = asked.root.handle(&memory.writer);
         let (answer, attempts) = match &memory.open {
-            Some(open) => open.lend(&memory.writer, self.work(memory, seat), &paid).await,
+            Some(open) => open.lend(&writer, self.work(asked, (memory, seat)), &paid).await,
             None => {
-                transact(&memory.writer, async |tx| {
-                    for loan in loans {
+                transact(&writer, async |tx| {
+                    asked.begin_attempt();
+                    for (loan, paid) in loans.iter().zip(&paid) {
                         self.call(tx, space, loan).await?;
                         self.length.wait(&seat.db).await?;
+                        asked.did_all(paid);
                     }
                     Ok(())
                 })
@@ -273,42 +282,54 @@ impl Loan {
             }
         };
         let ended = ended(answer);
-        self.books.ledgers.of(seat.client).settle(&ended);
+        asked.root.end(&ended);
+        self.books.ledgers.of(seat.client).settle(&ended, asked.last());
         (ended, attempts)
     }
 
     async fn read(&self, memory: &LoanMemory, seat: &Seat, loans: &[LoanCall]) -> (Ended, u32) {
-        let space = memory.space;
+        let (space, asked) = (memory.space, &self.books.ask());
+        let reader = asked.root.handle(&memory.reader);
+        let visited = loans.iter().map(|loan| {
+            let mut accounts = Vec::new();
+            loan.visited(&mut accounts);
+            accounts
+        });
+        let visited: Vec<Vec<u32>> = visited.collect();
         let (answer, attempts) = match &memory.open {
             Some(open) => {
-                let visited = loans.iter().map(|loan| {
-                    let mut accounts = Vec::new();
-                    loan.visited(&mut accounts);
-                    accounts
-                });
-                let visited: Vec<Vec<u32>> = visited.collect();
-                open.sum_visited(&memory.reader, self.work(memory, seat), &visited).await
+                open.sum_visited(&reader, self.work(asked, (memory, seat)), &visited).await
             }
             None => {
-                transact(&memory.reader, async |tx| {
-                    let mut sum = 0;
-                    for loan in loans {
-                        sum += self.sum(tx, space, loan).await?;
+                transact(&reader, async |tx| {
+                    asked.begin_attempt();
+                    for (loan, visited) in loans.iter().zip(&visited) {
+                        let balances = self.sum(tx, space, loan).await?;
                         self.length.wait(&seat.db).await?;
+                        let all = visited.iter().zip(balances);
+                        all.for_each(|(account, balance)| asked.has_read(*account, balance));
                     }
-                    Ok(sum)
+                    Ok(())
                 })
                 .await
             }
         };
-        (ended(answer), attempts)
+        let ended = ended(answer);
+        asked.root.end(&ended);
+        (ended, attempts)
     }
 
     async fn read_group(&self, memory: &LoanMemory, seat: &Seat, first: u32) -> (Ended, u32) {
         let (space, all) = (memory.space, first..first + self.group);
-        let (answer, attempts) = transact(&memory.total_reader, async |tx| match &memory.open {
-            Some(open) => open.read_decided((&self.books.rows, tx, space), all.clone()).await,
-            None => self.books.rows.read(tx, space, all.clone()).await,
+        let asked = &self.books.ask();
+        let (answer, attempts) = transact(&asked.root.handle(&memory.total_reader), async |tx| {
+            asked.begin_attempt();
+            let found = match &memory.open {
+                Some(open) => open.read_decided((&self.books.rows, tx, space), all.clone()).await?,
+                None => self.books.rows.read(tx, space, all.clone()).await?,
+            };
+            asked.has_read_all(all.clone(), &found);
+            Ok(found)
         })
         .await;
         if let Ok(found) = &answer {
@@ -320,7 +341,9 @@ impl Loan {
                 ledger.wrong_snapshots.add(|| format!("group {first} holds {sum}, not {total}"));
             }
         }
-        (ended(answer), attempts)
+        let ended = ended(answer);
+        asked.root.end(&ended);
+        (ended, attempts)
     }
 }
 
@@ -367,6 +390,10 @@ impl Workload for Loan {
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn roots(&self) -> Option<&dyn RecordsRoots> {
+        Some(&self.books)
     }
 
     fn open_children(&self) -> Option<NestingCounts> {

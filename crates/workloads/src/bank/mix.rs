@@ -35,6 +35,8 @@ pub(super) struct BankMix {
     hot_share: f64,
     locality: f64,
     disjoint: bool,
+    /// Whether the accounts of a call are two that trade with each other alone.
+    paired: bool,
     skew: Distribution,
 }
 
@@ -62,6 +64,7 @@ impl BankMix {
             hot_share: values.number("hot-share"),
             locality: values.number("locality"),
             disjoint: values.flag("disjoint"),
+            paired: values.flag("pairs"),
             skew: Distribution::new("zipfian", accounts, values.number("theta"), 0),
         };
         check_shares(values, &["reads", "totals", "write-all"])?;
@@ -70,6 +73,11 @@ impl BankMix {
             return incompatible_with(format!(
                 "hot must be 1 to {accounts} where hot-share is not 0"
             ));
+        }
+        if mix.paired && (mix.disjoint || mix.locality > 0.0 || accounts % 2 == 1) {
+            let text = "pairs needs an even number of objects, any of which a client may draw: not \
+                        disjoint, and no locality";
+            return incompatible_with(text.to_owned());
         }
         if mix.disjoint && u64::from(clients) * 2 * calls > accounts {
             let least = u64::from(clients) * 2 * calls;
@@ -136,9 +144,12 @@ impl BankMix {
                 }
                 None => choice.skew.draw(self.accounts, chance) as u32,
             };
-            if !drawn.contains(&account) {
-                drawn.push(account);
+            if drawn.contains(&account) {
+                continue;
             }
+            drawn.push(account);
+            // Numbered 0 and 1, 2 and 3, ..
+            drawn.extend(self.paired.then_some(account ^ 1));
         }
         drawn
     }

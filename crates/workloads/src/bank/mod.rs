@@ -8,127 +8,46 @@
 
 mod account;
 mod account_rows;
+mod asked;
 mod books;
 mod checks;
 mod ledger;
 pub mod loan;
 mod mix;
 mod open;
+mod parameters;
 
 use muesli::open_nesting::{NestingCounts, NestingSwitch};
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
-use crate::calls::{self, CallLength, LENGTH};
+use crate::calls::CallLength;
 use crate::check::Check;
-use crate::interface::{INTERFACE, Interface};
+use crate::interface::Interface;
 use crate::marks::{self, Marks};
+use crate::nesting::NestingPlan;
 use crate::nesting::open_layer::check_finished;
-use crate::nesting::{NESTING_SELDOM_OPEN, NestingPlan, PATIENCE};
-use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
-use crate::staleness::{self, StaleReads};
+use crate::nesting::roots::RecordsRoots;
+use crate::parameters::{ParameterError, Values};
+use crate::staleness::StaleReads;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
 use account::Account;
 use account_rows::AccountRows;
-use books::{AccountBooks, INITIAL, OBJECTS};
+use asked::AskedTransaction;
+use books::AccountBooks;
 use ledger::Transfer;
 use mix::{BankChoice, BankMix};
 use open::OpenAccounts;
 use open::transfers::BankWork;
-
-/// What the bank takes.
-pub const PARAMETERS: &[Parameter] = &[
-    OBJECTS,
-    INITIAL,
-    Parameter::new(
-        "amount",
-        "100",
-        ParameterKind::Count(1, 1_000_000_000),
-        "The most that a transfer moves; the least is 1.",
-    ),
-    calls::calls(
-        "1",
-        1,
-        "Calls of a transaction: transfers, or sums of two accounts, all of different accounts.",
-    ),
-    calls::reads("50", "Share of transactions whose calls only read."),
-    LENGTH,
-    Parameter::new(
-        "overdraft",
-        "false",
-        ParameterKind::Flag,
-        "Whether accounts may be overdrawn; if not, such transfers roll back.",
-    ),
-    Parameter::new(
-        "delayed",
-        "false",
-        ParameterKind::Flag,
-        "Whether payees are paid by delayed actions, unread.",
-    ),
-    Parameter::new(
-        "totals",
-        "1",
-        ParameterKind::Percent,
-        "Share of transactions that read all accounts.",
-    ),
-    Parameter::new(
-        "write-all",
-        "0",
-        ParameterKind::Percent,
-        "Share of transactions that write all accounts back unchanged.",
-    ),
-    Parameter::new(
-        "theta",
-        "0",
-        ParameterKind::Number(0.0, 1.0),
-        "Zipfian skew in the choice of accounts; 0 is uniform.",
-    ),
-    Parameter::new("hot", "0", ParameterKind::Count(0, 100_000_000), "How many accounts are hot."),
-    Parameter::new(
-        "hot-share",
-        "0",
-        ParameterKind::Percent,
-        "Share of choices that go to the hot accounts.",
-    ),
-    Parameter::new(
-        "locality",
-        "0",
-        ParameterKind::Percent,
-        "Share of transactions that use accounts of the client's own node only.",
-    ),
-    Parameter::new(
-        "disjoint",
-        "false",
-        ParameterKind::Flag,
-        "Whether each client uses accounts of its own, so that none conflict.",
-    ),
-    staleness::PARAMETER,
-    marks::PARAMETER,
-    marks::BLIND,
-    INTERFACE,
-    NESTING_SELDOM_OPEN,
-    PATIENCE,
-    Parameter::new(
-        "apart",
-        "false",
-        ParameterKind::Flag,
-        "Whether each account of a transfer, and each sum, is read in a part of its own, as with \
-         `nesting=closed`, and not all are read at first.",
-    ),
-    Parameter::new(
-        "undone",
-        "0",
-        ParameterKind::Percent,
-        "With open children: share of transactions whose transfers are each a closed child around \
-         its withdrawal and deposit, which is first undone, and made once more.",
-    ),
-];
+pub use parameters::PARAMETERS;
 
 /// The bank.
 #[derive(Debug)]
 pub struct Bank {
     books: AccountBooks,
     delayed: bool,
+    /// Whether money stays in pairs of accounts.
+    paired: bool,
     mix: BankMix,
     nesting: NestingPlan,
     /// For tests: a rule of open nesting that is broken.
@@ -185,6 +104,7 @@ impl Bank {
         Ok(Bank {
             books: AccountBooks::new(values, values.flag("overdraft"), clients),
             delayed: values.flag("delayed"),
+            paired: values.flag("pairs"),
             mix,
             nesting,
             broken: None,
@@ -207,9 +127,14 @@ impl Bank {
     }
 
     /// What transactions with open children work with.
-    fn work<'a>(&'a self, seat: &'a Seat, space: Space, marks: &'a [marks::Use]) -> BankWork<'a> {
+    fn work<'a>(
+        &'a self,
+        asked: &'a AskedTransaction<'a>,
+        (seat, space): (&'a Seat, Space),
+        marks: &'a [marks::Use],
+    ) -> BankWork<'a> {
         let (books, db, length, delayed) = (&self.books, &seat.db, self.length, self.delayed);
-        BankWork { books, space, db, length, marks, delayed, undone: false }
+        BankWork { books, asked, space, db, length, marks, delayed, undone: false }
     }
 
     async fn transfer(
@@ -220,16 +145,18 @@ impl Bank {
         marks: &[marks::Use],
     ) -> (Ended, u32) {
         self.books.ledgers.of(seat.client).set_out(transfers.to_vec());
+        let asked = &self.books.ask();
         let (answer, attempts) = match &memory.open {
             Some(open) => {
                 let undone = memory.undoes;
-                let work = BankWork { undone, ..self.work(seat, memory.space, marks) };
-                open.transfer(&memory.writer, work, transfers).await
+                let work = BankWork { undone, ..self.work(asked, (seat, memory.space), marks) };
+                open.transfer(&asked.root.handle(&memory.writer), work, transfers).await
             }
-            None => self.transfer_at_once(memory, seat, transfers, marks).await,
+            None => self.transfer_at_once(memory, (seat, asked), transfers, marks).await,
         };
         let ended = ended(answer);
-        self.books.ledgers.of(seat.client).settle(&ended);
+        asked.root.end(&ended);
+        self.books.ledgers.of(seat.client).settle(&ended, asked.last());
         (ended, attempts)
     }
 
@@ -237,16 +164,18 @@ impl Bank {
     async fn transfer_at_once(
         &self,
         memory: &BankMemory,
-        seat: &Seat,
+        (seat, asked): (&Seat, &AskedTransaction<'_>),
         transfers: &[Transfer],
         marks: &[marks::Use],
     ) -> (Result<(), Error>, u32) {
         let (space, overdraft) = (memory.space, self.books.overdraft);
-        transact(&memory.writer, async |tx| {
+        transact(&asked.root.handle(&memory.writer), async |tx| {
+            asked.begin_attempt();
             if self.apart {
                 for transfer in transfers {
-                    self.withdraw_and_deposit(tx, (seat, space), *transfer).await?;
+                    self.withdraw_and_deposit(tx, (seat, space, asked), *transfer).await?;
                 }
+                asked.did_all(transfers);
                 return marks::perform(tx, &seat.db, marks).await;
             }
             let touched = |it: &Transfer| [Some(it.from), (!self.delayed).then_some(it.to)];
@@ -254,9 +183,7 @@ impl Bank {
             let found = self.books.rows.read(tx, space, touched).await?;
             let each = if self.delayed { 1 } else { 2 };
             for (transfer, found) in transfers.iter().zip(found.chunks_exact(each)) {
-                if !overdraft && found[0].balance < transfer.amount {
-                    return Err(Error::rollback("the account does not hold the amount"));
-                }
+                asked.check_amount(overdraft, &found[0], transfer.amount)?;
                 let payer = found[0].after(-transfer.amount);
                 self.books.rows.write(tx, space, (transfer.from, payer)).await?;
                 match found.get(1) {
@@ -270,6 +197,7 @@ impl Bank {
                     }
                 }
             }
+            asked.did_all(transfers);
             self.length.wait_for(&seat.db, transfers.len() as u32).await?;
             marks::perform(tx, &seat.db, marks).await
         })
@@ -280,14 +208,14 @@ impl Bank {
     async fn withdraw_and_deposit(
         &self,
         tx: &Tx,
-        (seat, space): (&Seat, Space),
+        (seat, space, asked): (&Seat, Space, &AskedTransaction<'_>),
         transfer: Transfer,
     ) -> Result<(), Error> {
         let Transfer { from, to, amount } = transfer;
         let change = async |tx: &Tx, account: u32, by: i64| {
             let found = self.books.rows.read(tx, space, std::iter::once(account)).await?;
-            if by < 0 && !self.books.overdraft && found[0].balance < -by {
-                return Err(Error::rollback("the account does not hold the amount"));
+            if by < 0 {
+                asked.check_amount(self.books.overdraft, &found[0], -by)?;
             }
             self.books.rows.write(tx, space, (account, found[0].after(by))).await
         };
@@ -313,12 +241,13 @@ impl Bank {
         accounts: &[u32],
         marks: &[marks::Use],
     ) -> (Ended, u32) {
+        let asked = &self.books.ask();
         let (answer, attempts) = match &memory.open {
             Some(open) => {
-                let work = self.work(seat, memory.space, marks);
-                open.sum(&memory.summer, work, accounts).await
+                let work = self.work(asked, (seat, memory.space), marks);
+                open.sum(&asked.root.handle(&memory.summer), work, accounts).await
             }
-            None => self.sum_at_once(memory, seat, accounts, marks).await,
+            None => self.sum_at_once(memory, (seat, asked), accounts, marks).await,
         };
         if let Ok(found) = &answer {
             self.judge_balances(seat, found);
@@ -327,19 +256,29 @@ impl Bank {
                 let complain = || format!("accounts {accounts:?} hold {sum}, more than there is");
                 self.books.ledgers.of(seat.client).wrong_snapshots.add(complain);
             }
+            for (pair, found) in accounts.chunks(2).zip(found.chunks(2)).filter(|_| self.paired) {
+                let (sum, both) = (found[0].balance + found[1].balance, 2 * self.books.initial);
+                if sum != both {
+                    let complain = || format!("the pair {pair:?} holds {sum}, not {both}");
+                    self.books.ledgers.of(seat.client).wrong_snapshots.add(complain);
+                }
+            }
         }
-        (ended(answer), attempts)
+        let ended = ended(answer);
+        asked.root.end(&ended);
+        (ended, attempts)
     }
 
     async fn sum_at_once(
         &self,
         memory: &BankMemory,
-        seat: &Seat,
+        (seat, asked): (&Seat, &AskedTransaction<'_>),
         accounts: &[u32],
         marks: &[marks::Use],
     ) -> (Result<Vec<Account>, Error>, u32) {
         let space = memory.space;
-        transact(&memory.summer, async |tx| {
+        transact(&asked.root.handle(&memory.summer), async |tx| {
+            asked.begin_attempt();
             marks::perform(tx, &seat.db, marks).await?;
             // All at once, or those of each call in a part of its own.
             let in_part = if self.apart { 2 } else { accounts.len() };
@@ -352,19 +291,23 @@ impl Bank {
                 };
                 found.extend(self.nesting.run(tx, sum).await?);
             }
+            asked.has_read_all(accounts.iter().copied(), &found);
             Ok(found)
         })
         .await
     }
 
     async fn read_all(&self, memory: &BankMemory, seat: &Seat) -> (Ended, u32) {
-        let space = memory.space;
-        let (answer, attempts) = transact(&memory.reader, async |tx| {
+        let (space, asked) = (memory.space, &self.books.ask());
+        let (answer, attempts) = transact(&asked.root.handle(&memory.reader), async |tx| {
+            asked.begin_attempt();
             let all = 0..self.books.accounts as u32;
-            match &memory.open {
-                Some(open) => open.read_decided((&self.books.rows, tx, space), all).await,
-                None => self.books.rows.read(tx, space, all).await,
-            }
+            let found = match &memory.open {
+                Some(open) => open.read_decided((&self.books.rows, tx, space), all.clone()).await?,
+                None => self.books.rows.read(tx, space, all.clone()).await?,
+            };
+            asked.has_read_all(all, &found);
+            Ok(found)
         })
         .await;
         if let Ok(found) = &answer {
@@ -377,7 +320,9 @@ impl Bank {
                 ledger.wrong_snapshots.add(complain);
             }
         }
-        (ended(answer), attempts)
+        let ended = ended(answer);
+        asked.root.end(&ended);
+        (ended, attempts)
     }
 
     fn judge_balances(&self, seat: &Seat, found: &[Account]) {
@@ -390,8 +335,9 @@ impl Bank {
 
     async fn write_all(&self, memory: &BankMemory, seat: &Seat) -> (Ended, u32) {
         self.books.ledgers.of(seat.client).set_out_all();
-        let space = memory.space;
-        let (answer, attempts) = transact(&seat.db, async |tx| {
+        let (space, asked) = (memory.space, &self.books.ask());
+        let (answer, attempts) = transact(&asked.root.handle(&seat.db), async |tx| {
+            asked.begin_attempt();
             let found = self.books.rows.read(tx, space, 0..self.books.accounts as u32).await?;
             for (account, state) in found.iter().enumerate() {
                 self.books.rows.write(tx, space, (account as u32, state.after(0))).await?;
@@ -400,7 +346,8 @@ impl Bank {
         })
         .await;
         let ended = ended(answer);
-        self.books.ledgers.of(seat.client).settle(&ended);
+        asked.root.end(&ended);
+        self.books.ledgers.of(seat.client).settle(&ended, asked.last());
         (ended, attempts)
     }
 }
@@ -455,6 +402,10 @@ impl Workload for Bank {
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn roots(&self) -> Option<&dyn RecordsRoots> {
+        Some(&self.books)
     }
 
     fn open_children(&self) -> Option<NestingCounts> {

@@ -24,6 +24,10 @@ pub(super) struct CounterLedger {
     pub reads: u64,
     /// Reads in which one of them had shrunk.
     pub wrong_reads: Complaints,
+    /// How often all of them were read at once.
+    pub totals_read: u64,
+    /// Where they showed what cannot have been committed, or not all that was.
+    pub wrong_totals: Complaints,
 }
 
 /// How many commits there must be, and how many more there may be.
@@ -62,6 +66,28 @@ impl CounterLedger {
     }
 }
 
+/// What each counter of a group shows at least and at most while clients run: what is known to have
+/// been added, and that with all that may have been.
+pub(super) fn bounds(
+    ledgers: &PerClient<CounterLedger>,
+    (group, size): (usize, usize),
+) -> Vec<(i64, i64)> {
+    let mut bounds = vec![(0, 0); size];
+    for ledger in ledgers.all() {
+        let of_group = |(of, _): &(usize, usize)| *of == group;
+        for (place, amount) in ledger.sure.iter().filter(|(place, _)| of_group(place)) {
+            let (least, most) = &mut bounds[place.1];
+            (*least, *most) = (*least + amount, *most + amount);
+        }
+        let perhaps = ledger.perhaps.iter().map(|(place, amount)| (*place, *amount));
+        let under_way = ledger.under_way.iter().map(|(of, at, amount)| ((*of, *at), *amount));
+        for (place, amount) in perhaps.chain(under_way).filter(|(place, _)| of_group(place)) {
+            bounds[place.1].1 += amount;
+        }
+    }
+    bounds
+}
+
 /// Each committed transaction's commit handler has run once, and no other's has, by what handlers
 /// have counted for each client.
 pub(super) fn check_commits(ledgers: &PerClient<CounterLedger>, counted: &[i64]) -> Check {
@@ -79,8 +105,9 @@ pub(super) fn check_commits(ledgers: &PerClient<CounterLedger>, counted: &[i64])
 }
 
 /// What holds of the counters, by what those of each group show.
-pub(super) fn check(ledgers: &PerClient<CounterLedger>, shown: &[Vec<i64>]) -> [Check; 3] {
+pub(super) fn check(ledgers: &PerClient<CounterLedger>, shown: &[Vec<i64>]) -> [Check; 4] {
     let (mut wrong, mut wrong_reads) = (Complaints::default(), Complaints::default());
+    let (mut totals_read, mut wrong_totals) = (0, Complaints::default());
     let (mut reads, mut sums) = (0, Vec::new());
     for (group, counters) in shown.iter().enumerate() {
         sums.push(counters.iter().sum::<i64>());
@@ -101,11 +128,31 @@ pub(super) fn check(ledgers: &PerClient<CounterLedger>, shown: &[Vec<i64>]) -> [
     for ledger in ledgers.all() {
         reads += ledger.reads;
         wrong_reads.extend(&ledger.wrong_reads);
+        totals_read += ledger.totals_read;
+        wrong_totals.extend(&ledger.wrong_totals);
     }
     let conserved = sums.iter().all(|sum| *sum >= 0);
     [
         Check::none_wrong("counters show what was added", &wrong, format!("{sums:?}")),
         Check::none_wrong("sessions see no counter shrink", &wrong_reads, format!("{reads}")),
+        Check::none_wrong("totals are what was committed", &wrong_totals, format!("{totals_read}")),
         Check { name: "no sum is negative", ok: conserved, details: format!("{sums:?}") },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_under_way_may_show_and_what_has_committed_must() {
+        let ledgers = PerClient::new(2, |_| CounterLedger::default());
+        for (client, ended) in [(0, Ended::Committed), (0, Ended::RolledBack), (1, Ended::Unknown)]
+        {
+            ledgers.of(client).set_out(vec![(1, 0, 5), (1, 1, 2), (0, 0, 9)], false);
+            ledgers.of(client).settle(&ended);
+        }
+        ledgers.of(1).set_out(vec![(1, 1, 3)], false);
+        assert_eq!(bounds(&ledgers, (1, 3)), [(5, 10), (2, 7), (0, 0)]);
+    }
 }

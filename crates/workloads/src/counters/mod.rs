@@ -14,6 +14,7 @@ mod ledger;
 mod open;
 mod parameters;
 mod recorded;
+mod totals;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -58,6 +59,8 @@ pub struct Counters {
     used: [usize; 3],
     /// Share of transactions that only read.
     reads: f64,
+    /// Share of transactions that read the group in the middle as a whole.
+    totals: f64,
     /// Share of each phase that reads, of all others.
     phase_reads: [f64; 3],
     length: CallLength,
@@ -72,6 +75,8 @@ pub struct Counters {
     handlers: bool,
     /// A rule of open nesting that is broken.
     broken: Option<NestingSwitch>,
+    /// The groups that phases use: only a test lets two of them use one.
+    group_of: [usize; 3],
     marks: Marks,
     pairs: PerClient<CounterPair>,
     ledgers: PerClient<CounterLedger>,
@@ -172,6 +177,7 @@ impl Counters {
             sizes: [objects, hot, objects],
             used: [calls as usize, hot_calls as usize, calls as usize],
             reads: values.number("reads"),
+            totals: values.number("totals"),
             phase_reads: [cold, hot_reads, cold],
             length,
             interface,
@@ -182,6 +188,7 @@ impl Counters {
             locks,
             handlers: values.flag("handlers"),
             broken: None,
+            group_of: [0, 1, 2],
             marks: Marks::new(values).delayed(values.flag("delayed")),
             pairs: PerClient::new(clients, |_| CounterPair::default()),
             ledgers: PerClient::new(clients, |_| CounterLedger::default()),
@@ -195,9 +202,17 @@ impl Counters {
         Counters { broken: Some(switch), ..self }
     }
 
+    /// For tests, what a program must not do: the phase in the middle uses the counters of the
+    /// first one.
+    #[doc(hidden)]
+    pub fn sharing_levels(self) -> Counters {
+        Counters { group_of: [0, 0, 2], ..self }
+    }
+
     fn groups(&self, space: Space) -> [Vec<CounterHandle>; 3] {
         [0, 1, 2].map(|group| {
-            let named = |number| CounterHandle::new(self.interface, space, &name(group, number));
+            let name = |number| name(self.group_of[group], number);
+            let named = |number| CounterHandle::new(self.interface, space, &name(number));
             (0..self.sizes[group]).map(named).collect()
         })
     }
@@ -219,7 +234,8 @@ impl Counters {
     fn named(&self, memory: &CounterMemory, phases: &[CounterPhase; 3]) -> [NamedPhase; 3] {
         [0, 1, 2].map(|group| {
             let phase = &phases[group];
-            let named = |at: &usize| (name(group, *at as u64), memory.groups[group][*at].clone());
+            let name = |at: usize| name(self.group_of[group], at as u64);
+            let named = |at: &usize| (name(*at), memory.groups[group][*at].clone());
             NamedPhase {
                 counters: phase.counters.iter().map(named).collect(),
                 amount: phase.amount,
@@ -358,6 +374,9 @@ impl Workload for Counters {
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut CounterMemory) -> (Ended, u32) {
+        if self.totals > 0.0 && seat.chance.percent(self.totals) {
+            return totals::read(self, seat, memory).await;
+        }
         let phases = self.draw(&mut seat.chance);
         let adds = added(&phases);
         let tick = match self.tick(seat).await {
@@ -370,7 +389,7 @@ impl Workload for Counters {
             None => (&seat.db, &memory.reader),
         };
         let root = self.roots.begin();
-        let recorder = PhaseRecorder { root: &root, phases: &phases };
+        let recorder = PhaseRecorder { root: &root, phases: &phases, groups: self.group_of };
         let (db, marks) = &match adds.is_empty() {
             true => (root.handle(reader), self.marks.draw_reads(&mut seat.chance)),
             false => (root.handle(writer), self.marks.draw(&mut seat.chance)),

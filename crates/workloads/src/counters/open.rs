@@ -45,6 +45,20 @@ pub(super) fn layer(
     }))
 }
 
+/// What counters would show without what may still be undone, of what they show in a transaction.
+pub(super) async fn without_undecided(
+    layer: &OpenNesting,
+    tx: &Tx,
+    (names, shown): (&[String], &mut [i64]),
+) -> Result<(), Error> {
+    for (changed, amount) in layer.undecided::<(Vec<String>, i64)>(tx, SUBTRACT).await? {
+        for (name, shows) in names.iter().zip(&mut *shown) {
+            *shows -= changed.iter().filter(|it| *it == name).count() as i64 * amount;
+        }
+    }
+    Ok(())
+}
+
 fn modes() -> Result<(LockMode, LockMode), Error> {
     let pairs = [("read", "read"), ("add", "add")];
     let matrix = CompatibilityMatrix::new("counter", &["read", "add"], &pairs)?;

@@ -42,6 +42,13 @@ pub const PARAMETERS: &[Parameter] = &[
         "Share of first phases that read, of transactions that may add, and of last ones.",
     ),
     Parameter::new("hot-reads", "20", ParameterKind::Percent, "The same of phases in the middle."),
+    Parameter::new(
+        "totals",
+        "0",
+        ParameterKind::Percent,
+        "Share of transactions that read all counters in the middle, without what may still be \
+         undone, and are judged by what clients have committed meanwhile.",
+    ),
     LENGTH,
     Parameter::new(
         "delayed",

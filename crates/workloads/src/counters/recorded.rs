@@ -14,6 +14,8 @@ use crate::nesting::roots::{RecordsRoots, RootCall, RootRecorder};
 pub(super) struct PhaseRecorder<'a> {
     pub(super) root: &'a RootCall<'a>,
     pub(super) phases: &'a [CounterPhase; 3],
+    /// Which groups they are on.
+    pub(super) groups: [usize; 3],
 }
 
 impl PhaseWatcher for PhaseRecorder<'_> {
@@ -24,7 +26,7 @@ impl PhaseWatcher for PhaseRecorder<'_> {
     fn done(&self, group: usize, shown: &[i64]) {
         let CounterPhase { counters, amount } = &self.phases[group];
         for (place, counter) in counters.iter().enumerate() {
-            let counter = number(group, *counter);
+            let counter = number(self.groups[group], *counter);
             self.root.did(match amount {
                 Some(by) => AbstractOperation::Increase { counter, by: *by },
                 None => AbstractOperation::Read { counter, value: shown[place] },
@@ -39,7 +41,7 @@ pub(super) fn name(group: usize, number: u64) -> String {
 }
 
 /// A counter of a group, as one number.
-fn number(group: usize, counter: usize) -> u64 {
+pub(super) fn number(group: usize, counter: usize) -> u64 {
     (group as u64) << 32 | counter as u64
 }
 

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use hashbrown::HashSet;
-use muesli::structures::Inspected;
-use muesli::{Db, Error};
+use muesli::structures::{Counter, Inspected};
+use muesli::{Db, Error, Tx};
 
 use super::structure::value_of;
 use super::{SPACE, Sets, open};
@@ -47,7 +47,39 @@ pub(super) async fn check(sets: &Sets, db: &Db) -> Result<Vec<Check>, Error> {
         Check::none_wrong("snapshots are sound", &wrong_walks, format!("{walks} walked")),
         Check::none_wrong("answers can be", &wrong_answers, String::new()),
     ];
-    Ok(checks.into_iter().chain(ended).collect())
+    let tallied = if sets.grouped { Some(check_tallies(sets, db).await?) } else { None };
+    Ok(checks.into_iter().chain(ended).chain(tallied).collect())
+}
+
+/// Whether open children with open children have counted what these did, and those that were undone
+/// nothing.
+async fn check_tallies(sets: &Sets, db: &Db) -> Result<Check, Error> {
+    let space = db.space(open::TALLIES)?;
+    let (strict, mut shown) = (db.strict().read_only(), Vec::new());
+    for at in 0..sets.count {
+        let rows = open::tallies(space, at);
+        let read = async |tx: &Tx| Counter::get_many(tx, &rows).await;
+        shown.push(strict.transact_here(read).await?.iter().sum::<i64>());
+    }
+    let mut wrong = Complaints::default();
+    for (at, shows) in shown.iter().enumerate() {
+        let (mut least, mut most) = (0, 0);
+        for ledger in sets.ledgers.all() {
+            let sure = ledger.tallied.get(&at).copied().unwrap_or_default();
+            (least, most) = (least + sure, most + sure);
+            for (_, by) in ledger.tallied_perhaps.iter().filter(|(of, _)| *of == at) {
+                (least, most) = (least + by.min(&0), most + by.max(&0));
+            }
+        }
+        if !(least..=most).contains(shows) {
+            wrong.add(|| format!("the tally of structure {at} is {shows}, not {least}..={most}"));
+        }
+    }
+    Ok(Check::none_wrong(
+        "tallies count what open children of open ones did",
+        &wrong,
+        format!("{shown:?}"),
+    ))
 }
 
 /// Whether the keys of a structure are those that the books allow.

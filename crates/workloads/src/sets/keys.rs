@@ -97,7 +97,7 @@ pub(super) fn initial(kind: StructureKind, many: u64, keys: u64) -> Vec<u64> {
             drawn.push(key);
         }
     }
-    if kind != StructureKind::Tree {
+    if !kind.is_tree() {
         drawn.sort_unstable_by(|a, b| b.cmp(a));
     }
     drawn

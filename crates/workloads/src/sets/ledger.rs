@@ -23,6 +23,12 @@ pub(crate) struct SetLedger {
     pub perhaps: Vec<SetChange>,
     /// What the transaction under way changes, as of its last attempt.
     under_way: Vec<SetChange>,
+    /// What was added to the tallies of structures by transactions that committed, and what may
+    /// have been.
+    pub tallied: BTreeMap<usize, i64>,
+    pub tallied_perhaps: Vec<(usize, i64)>,
+    /// What the transaction under way adds.
+    tallying: Option<(usize, i64)>,
     /// Structures that were walked through.
     pub walks: u64,
     /// Structures that a snapshot had wrong.
@@ -35,6 +41,7 @@ impl SetLedger {
     /// A life begins; what the one before left open may have committed.
     pub fn begin_incarnation(&mut self) {
         self.perhaps.append(&mut self.under_way);
+        self.tallied_perhaps.extend(self.tallying.take());
     }
 
     /// An attempt is about to commit these changes.
@@ -42,16 +49,28 @@ impl SetLedger {
         self.under_way = changes;
     }
 
+    /// And to add so much to a structure's tally.
+    pub fn set_out_tally(&mut self, structure: usize, by: i64) {
+        self.tallying = Some((structure, by));
+    }
+
     /// The transaction has ended.
     pub fn settle(&mut self, ended: &Ended) {
         let changes = std::mem::take(&mut self.under_way);
+        let tallying = self.tallying.take();
         match ended {
             Ended::Committed => {
+                if let Some((structure, by)) = tallying {
+                    *self.tallied.entry(structure).or_default() += by;
+                }
                 for SetChange { structure, key, by } in changes {
                     *self.sure.entry((structure, key)).or_default() += by;
                 }
             }
-            Ended::Unknown => self.perhaps.extend(changes),
+            Ended::Unknown => {
+                self.perhaps.extend(changes);
+                self.tallied_perhaps.extend(tallying);
+            }
             Ended::RolledBack | Ended::Failed(_) => {}
         }
     }
@@ -70,11 +89,15 @@ mod tests {
         let mut ledger = SetLedger::default();
         for (key, ended) in [(1, Ended::Committed), (2, Ended::RolledBack), (3, Ended::Unknown)] {
             ledger.set_out(change(key, 1));
+            ledger.set_out_tally(0, 1);
             ledger.settle(&ended);
         }
         ledger.set_out(change(1, -1));
+        ledger.set_out_tally(0, -1);
         ledger.begin_incarnation();
         assert_eq!(ledger.sure, BTreeMap::from([((0, 1), 1)]));
         assert_eq!(ledger.perhaps, [change(3, 1), change(1, -1)].concat());
+        assert_eq!(ledger.tallied, BTreeMap::from([(0, 1)]));
+        assert_eq!(ledger.tallied_perhaps, [(0, 1), (0, -1)]);
     }
 }

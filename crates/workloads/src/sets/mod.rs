@@ -9,95 +9,42 @@
 //! What makes runs checkable: adds and removes tell whether they had an effect, so a key's balance
 //! of both is what must be there at the end; a key that a client added under `rule=pairs` is
 //! removed by nobody else; and some transactions walk through a whole structure and must find it
-//! sound.
+//! sound. With `again` a transaction looks for what it has changed itself.
 
+mod changing;
 mod checks;
 mod keys;
 pub(crate) mod ledger;
 mod object_list;
+mod object_skip_list;
 mod object_table;
+mod object_tree;
 mod open;
+mod parameters;
 mod structure;
 
 use muesli::open_nesting::{NestingCounts, NestingSwitch, OpenNesting};
 use muesli::{Db, Error, Index, Space, SpaceOptions, Tx};
 use muesli_check::abstract_operations::AbstractOperation;
 
-use crate::calls::{self, CallLength, LENGTH, check_objects};
+use crate::calls::{CallLength, check_objects};
 use crate::check::Check;
-use crate::interface::INTERFACE;
 use crate::loading::insist;
+use crate::nesting::NestingPlan;
 use crate::nesting::roots::{RecordsRoots, RootRecorder};
-use crate::nesting::{NESTING_OR_OPEN, NestingPlan, PATIENCE};
-use crate::parameters::{Parameter, ParameterError, ParameterKind as Takes, Values};
+use crate::parameters::{ParameterError, Values};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
-use keys::{NARROW, PHASE, PHASE_READS, SetPhases, distinct, initial};
-use ledger::{Ledgers, SetChange, SetLedger};
+use changing::{KeyChanges, KeysChanged};
+use keys::{SetPhases, distinct, initial};
+use ledger::{Ledgers, SetLedger};
 use structure::{Structure, value_of};
 
+pub use parameters::{HASH_TABLE_PARAMETERS, LIST_PARAMETERS, PARAMETERS, SKIP_LIST_PARAMETERS};
 pub use structure::StructureKind;
 
 /// The space with the rows.
 const SPACE: &str = "structures";
-
-const OBJECTS: Parameter =
-    calls::objects("65536", (2, 10_000_000), "How many keys there are to choose from.");
-const INITIAL: Parameter = Parameter::new(
-    "initial",
-    "256",
-    Takes::Count(0, 1_000_000),
-    "How many of them are there at first; at most half.",
-);
-const READS: Parameter =
-    calls::reads("50", "Share of transactions whose calls only look whether a key is there.");
-const WALKS: Parameter = Parameter::new(
-    "walks",
-    "1",
-    Takes::Percent,
-    "Share of transactions that read a whole structure.",
-);
-const CALLS: Parameter =
-    calls::calls("1", 1, "Calls of a transaction: searches, adds or removes, each of another key.");
-const COUNT: Parameter = Parameter::new(
-    "structures",
-    "1",
-    Takes::Count(1, 1_000),
-    "How many structures there are; a transaction uses one.",
-);
-const REMOVALS: Parameter = Parameter::new(
-    "rule",
-    "pairs",
-    Takes::Choice(&["pairs", "random"]),
-    "Whether clients remove what they added themselves, or anything.",
-);
-const LEVELS: Parameter = Parameter::new(
-    "levels",
-    "12",
-    Takes::Count(1, 64),
-    "Levels of a skip list; with 1 it is a linked list.",
-);
-const BUCKETS: Parameter =
-    Parameter::new("buckets", "61", Takes::Count(1, 1_000_000), "Buckets of a hash table.");
-
-/// What all take, and what some do besides.
-macro_rules! parameters {
-    ($($own:ident),*) => {
-        &[
-            OBJECTS, INITIAL, CALLS, READS, LENGTH, WALKS, COUNT, REMOVALS, PHASE, NARROW,
-            PHASE_READS, NESTING_OR_OPEN, PATIENCE, $($own),*
-        ]
-    };
-}
-
-/// What trees take.
-pub const PARAMETERS: &[Parameter] = parameters!();
-/// What linked lists take.
-pub const LIST_PARAMETERS: &[Parameter] = parameters!(INTERFACE);
-/// What skip lists take.
-pub const SKIP_LIST_PARAMETERS: &[Parameter] = parameters!(LEVELS);
-/// What hash tables take.
-pub const HASH_TABLE_PARAMETERS: &[Parameter] = parameters!(INTERFACE, BUCKETS);
 
 /// Sets of one kind.
 #[derive(Debug)]
@@ -112,6 +59,10 @@ pub struct Sets {
     length: CallLength,
     pairs: bool,
     nesting: NestingPlan,
+    /// Share of changes that are looked at by who made them.
+    again: f64,
+    /// Whether open children have open children.
+    grouped: bool,
     /// For tests: a rule of open nesting that is broken.
     broken: Option<NestingSwitch>,
     ledgers: Ledgers,
@@ -155,7 +106,19 @@ impl Sets {
         check_objects(("calls", calls), 1, keys)?;
         let phases = SetPhases::new(values, (keys, calls))?;
         let (nesting, length) = (NestingPlan::or_open(values), CallLength::new(values, calls));
-        nesting.check_length(length.each())?;
+        let grouped = values.word("open") == "nested";
+        let calls_of_part = if grouped { open::GROUP as u32 } else { 1 };
+        nesting.check_length(length.each() * calls_of_part)?;
+        let incompatible = |text: &str| Err(ParameterError::Incompatible(text.to_owned()));
+        if grouped && !nesting.may_be_open() {
+            return incompatible("open=nested is of open children: give nesting=open or auto");
+        }
+        let (pairs, again) = (values.word("rule") == "pairs", values.number("again"));
+        if again > 0.0 && pairs {
+            return incompatible(
+                "again needs rule=random: with pairs a client keeps what it added",
+            );
+        }
         Ok(Sets {
             kind,
             count: values.count("structures") as usize,
@@ -164,8 +127,10 @@ impl Sets {
             walks: values.number("walks"),
             calls: calls as usize,
             length,
-            pairs: values.word("rule") == "pairs",
+            pairs,
             nesting,
+            again,
+            grouped,
             broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
             roots: RootRecorder::default(),
@@ -208,7 +173,8 @@ impl Sets {
         let (answer, attempts) = match &memory.open {
             Some(layer) => {
                 let (looker, length) = (root.handle(&memory.looker), self.length);
-                open::look((layer, length), (&looker, &root), (at, structure), keys).await
+                let open = open::OpenCalls { layer, db: &looker, length, structure };
+                open.look(&root, at, keys).await
             }
             None => {
                 transact(&root.handle(&memory.looker), async |tx| {
@@ -254,45 +220,38 @@ impl Sets {
         (ended(answer), attempts)
     }
 
-    /// Adds or removes keys; those for which that had an effect.
+    /// Adds or removes keys; what that has changed.
     async fn change(
         &self,
         seat: &Seat,
         memory: &SetMemory,
-        at: usize,
-        keys: &[u64],
-        adds: bool,
-    ) -> (Ended, u32, Vec<u64>) {
-        let (structure, client) = (&memory.structures[at], seat.client);
+        what: KeyChanges<'_>,
+    ) -> (Ended, u32, KeysChanged) {
+        let (structure, client) = (&memory.structures[what.at], seat.client);
         let root = self.roots.begin();
-        let set_out = |changed: &[u64]| {
-            let by = if adds { 1 } else { -1 };
-            let changes = changed.iter().map(|key| SetChange { structure: at, key: *key, by });
-            self.ledgers.of(client).set_out(changes.collect());
+        let handle = root.handle(&memory.changer);
+        let set_out = |changed: &KeysChanged| {
+            let mut ledger = self.ledgers.of(client);
+            ledger.set_out(what.changes(changed));
+            ledger.set_out_tally(what.at, changed.grouped);
         };
         let (answer, attempts) = match &memory.open {
             Some(layer) => {
-                let (handle, change) = (root.handle(&memory.changer), (keys, adds));
-                let how = (layer, self.length);
-                open::change(how, (&handle, &root), (at, structure), change, set_out).await
+                let open = open::OpenCalls { layer, db: &handle, length: self.length, structure };
+                open.change((what, self.grouped), &root, set_out).await
             }
             None => {
-                transact(&root.handle(&memory.changer), async |tx| {
-                    root.begin_attempt();
-                    let mut changed = Vec::new();
-                    for &key in keys {
-                        let change = async |tx: &Tx| {
-                            let effect = match adds {
-                                true => structure.add(tx, key).await?,
-                                false => structure.remove(tx, key).await?,
-                            };
+                transact(&handle, async |tx| {
+                    let call = async |key, call| {
+                        let part = async |tx: &Tx| {
+                            let answer = structure.call(tx, key, call).await?;
                             self.length.wait(&seat.db).await?;
-                            Ok(effect)
+                            Ok(answer)
                         };
-                        let effect = self.nesting.run(tx, change).await?;
-                        root.did(open::changed_key(at, key, adds, effect));
-                        changed.extend(effect.then_some(key));
-                    }
+                        self.nesting.run(tx, part).await
+                    };
+                    root.begin_attempt();
+                    let changed = what.run(&root, call).await?;
                     set_out(&changed);
                     Ok(changed)
                 })
@@ -302,21 +261,27 @@ impl Sets {
         let changed = answer.as_ref().cloned().unwrap_or_default();
         let ended = ended(answer);
         root.end(&ended);
-        self.ledgers.of(client).settle(&ended);
+        let mut ledger = self.ledgers.of(client);
+        ledger.settle(&ended);
+        if let Some(wrong) = &changed.wrong {
+            ledger.wrong_answers.add(|| wrong.clone());
+        }
         (ended, attempts, changed)
     }
 
     /// Adds keys; they are to be removed next.
     async fn add(
         &self,
-        seat: &Seat,
+        seat: &mut Seat,
         memory: &mut SetMemory,
         at: usize,
         keys: &[u64],
     ) -> (Ended, u32) {
-        let (ended, attempts, added) = self.change(seat, memory, at, keys, true).await;
-        if self.pairs && !added.is_empty() {
-            memory.added = Some((at, added));
+        let again = self.again > 0.0 && seat.chance.percent(self.again);
+        let what = KeyChanges { at, keys, adds: true, again };
+        let (ended, attempts, added) = self.change(seat, memory, what).await;
+        if self.pairs && !added.keys.is_empty() {
+            memory.added = Some((at, added.keys));
         }
         (ended, attempts)
     }
@@ -324,14 +289,17 @@ impl Sets {
     /// Removes keys, which must be there if this client has added them.
     async fn remove(
         &self,
-        seat: &Seat,
+        seat: &mut Seat,
         memory: &mut SetMemory,
         at: usize,
         keys: &[u64],
     ) -> (Ended, u32) {
-        let (ended, attempts, removed) = self.change(seat, memory, at, keys, false).await;
+        let again = self.again > 0.0 && seat.chance.percent(self.again);
+        let what = KeyChanges { at, keys, adds: false, again };
+        let (ended, attempts, removed) = self.change(seat, memory, what).await;
         match &ended {
-            Ended::Committed if self.pairs && removed != keys => {
+            Ended::Committed if self.pairs && removed.keys != keys => {
+                let removed = &removed.keys;
                 let complain = || format!("of its own {keys:?} a client could remove {removed:?}");
                 self.ledgers.of(seat.client).wrong_answers.add(complain);
             }
@@ -352,7 +320,10 @@ impl Workload for Sets {
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         // The check reads all rows.
         let rows = (SPACE, SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() });
-        std::iter::once(rows).chain(self.nesting.space()).collect()
+        let tallies =
+            (open::TALLIES, SpaceOptions { index: Index::Hash, ..SpaceOptions::default() });
+        let tallies = self.grouped.then_some(tallies);
+        std::iter::once(rows).chain(self.nesting.space()).chain(tallies).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {

@@ -5,8 +5,11 @@ use muesli::structures::{
 };
 use muesli::{Error, Space, Tx};
 
+use super::changing::SetCall;
 use super::object_list::ObjectList;
+use super::object_skip_list::ObjectSkipList;
 use super::object_table::TableOfObjects;
+use super::object_tree::ObjectTree;
 use crate::interface::Interface;
 use crate::parameters::Values;
 
@@ -25,12 +28,33 @@ pub enum StructureKind {
     ObjectList,
     /// A hash table whose buckets, so many, are objects.
     ObjectTable(u32),
+    /// A skip list with so many levels, whose nodes are objects.
+    ObjectSkipList(u8),
+    /// A binary search tree whose nodes are objects.
+    ObjectTree,
 }
 
 impl StructureKind {
-    /// A skip list, with the parameter `levels`.
+    /// A skip list, with the parameters `levels` and `interface`.
     pub fn skip_list(values: &Values) -> StructureKind {
-        StructureKind::SkipList(values.count("levels") as u8)
+        let levels = values.count("levels") as u8;
+        match Interface::new(values) {
+            Interface::Rows => StructureKind::SkipList(levels),
+            Interface::Objects => StructureKind::ObjectSkipList(levels),
+        }
+    }
+
+    /// A search tree, with the parameter `interface`.
+    pub fn tree(values: &Values) -> StructureKind {
+        match Interface::new(values) {
+            Interface::Rows => StructureKind::Tree,
+            Interface::Objects => StructureKind::ObjectTree,
+        }
+    }
+
+    /// Whether it gets its shape from the order in which keys are added.
+    pub fn is_tree(self) -> bool {
+        matches!(self, StructureKind::Tree | StructureKind::ObjectTree)
     }
 
     /// A sorted list, with the parameter `interface`.
@@ -60,6 +84,8 @@ pub(super) enum Structure {
     Tree(SearchTree<u64, u64>),
     ObjectList(ObjectList),
     ObjectTable(TableOfObjects),
+    ObjectSkipList(ObjectSkipList),
+    ObjectTree(ObjectTree),
 }
 
 macro_rules! each {
@@ -71,6 +97,8 @@ macro_rules! each {
             Structure::Tree($map) => $does,
             Structure::ObjectList($map) => $does,
             Structure::ObjectTable($map) => $does,
+            Structure::ObjectSkipList($map) => $does,
+            Structure::ObjectTree($map) => $does,
         }
     };
 }
@@ -96,6 +124,10 @@ impl Structure {
             StructureKind::ObjectTable(buckets) => {
                 Structure::ObjectTable(TableOfObjects::new(space, number, buckets))
             }
+            StructureKind::ObjectSkipList(levels) => {
+                Structure::ObjectSkipList(ObjectSkipList::new(space, number, levels))
+            }
+            StructureKind::ObjectTree => Structure::ObjectTree(ObjectTree::new(space, number)),
         }
     }
 
@@ -108,6 +140,8 @@ impl Structure {
             Structure::Tree(map) => map.at_or_after(tx, &key).await?,
             Structure::ObjectList(map) => map.at_or_after(tx, key).await?,
             Structure::ObjectTable(map) => map.get(tx, key).await?.map(|value| (key, value)),
+            Structure::ObjectSkipList(map) => map.at_or_after(tx, key).await?,
+            Structure::ObjectTree(map) => map.at_or_after(tx, key).await?,
         };
         let wrong = found.filter(|(key, value)| *value != value_of(*key)).map(|(_, value)| value);
         Ok((found.is_some_and(|(found, _)| found == key), wrong))
@@ -121,6 +155,15 @@ impl Structure {
     /// Removes a key; whether it was there.
     pub async fn remove(&self, tx: &Tx, key: u64) -> Result<bool, Error> {
         Ok(each!(self, map => map.remove(tx, &key).await?).is_some())
+    }
+
+    /// Does something with a key; whether it was there, or that had an effect.
+    pub async fn call(&self, tx: &Tx, key: u64, call: SetCall) -> Result<bool, Error> {
+        match call {
+            SetCall::Look => self.contains(tx, key).await.map(|(found, _)| found),
+            SetCall::Add => self.add(tx, key).await,
+            SetCall::Remove => self.remove(tx, key).await,
+        }
     }
 
     pub async fn entries(&self, tx: &Tx) -> Result<Vec<(u64, u64)>, Error> {

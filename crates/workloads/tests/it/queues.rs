@@ -6,6 +6,7 @@ use muesli_core::Protocol;
 use muesli_protocols::certified::{self, Certified, CertifiedSwitch};
 use muesli_protocols::score::{FamilySwitch, Score, Switches};
 use muesli_protocols::sharded::{self, Sharded, ShardedSwitch};
+use muesli_protocols::tfa::{self, Tfa};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_workloads::embedded::Length;
 use muesli_workloads::parameters::Values;
@@ -83,6 +84,10 @@ fn a_watch_that_is_not_compared_sleeps_on() {
     let compared = Switches::default();
     assert_eq!(in_vain::<Score>(("score", 0), &compared), 0);
     assert!(in_vain::<Score>(("score", 0), &compared.without(FamilySwitch::WatchesCompared)) > 0);
+    // Where keys move, an owner may give one away before it is asked to watch it.
+    let compared = tfa::Switches::default();
+    assert_eq!(in_vain::<Tfa>(("tfa", 0), &compared), 0);
+    assert!(in_vain::<Tfa>(("tfa", 0), &compared.without(FamilySwitch::WatchesCompared)) > 0);
     // A site reads for its own node at once: nothing comes in between.
     let at_nodes_of_their_own = ("alvin", 2);
     let compared = certified::Switches::default();

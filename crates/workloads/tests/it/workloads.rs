@@ -71,6 +71,10 @@ const CASES: &[(&str, &str)] = &[
     ("list", "objects=30 walks=5 interface=objects rule=random calls=2"),
     ("hashtable", "objects=40 buckets=7 walks=5 interface=objects rule=random calls=2"),
     ("counters", "objects=20 hot=2 reads=20 interface=objects"),
+    ("skiplist", "objects=40 levels=4 walks=5 interface=objects rule=random calls=2 again=30"),
+    ("tree", "objects=40 walks=5 interface=objects rule=random calls=2 again=30"),
+    ("bank", "objects=30 calls=2 totals=5 pairs=true"),
+    ("counters", "objects=20 hot=3 hot-calls=2 totals=10"),
 ];
 
 pub const CLIENTS: u32 = 6;

@@ -20,6 +20,7 @@ use crate::open_nesting::layer::NestingSwitch;
 use crate::open_nesting::layer::counts::NestingPhase;
 use crate::open_nesting::level::{ClosedEnd, NestingLevel};
 use crate::open_nesting::scope::ScopeMark;
+use crate::transaction::retrying::WaitLimit;
 use crate::transaction::tx::Tx;
 
 impl OpenTx {
@@ -74,6 +75,31 @@ impl OpenTx {
         match self.run_closed(&first, true).await? {
             Some(value) => Ok(value),
             None => self.nested(second).await,
+        }
+    }
+
+    /// The same, where `first` may keep the transaction waiting until `limit` is over, as
+    /// [`Tx::or_else_within`] does. What open children within an alternative did that gave up is
+    /// undone before the transaction sleeps.
+    ///
+    /// # Errors
+    /// As of [`or_else`](Self::or_else); [`Error::Retry`], which a body passes on.
+    pub async fn or_else_within<T, E, F, G>(
+        &self,
+        limit: &WaitLimit,
+        first: F,
+        second: G,
+    ) -> Result<T, E>
+    where
+        F: AsyncFn(&OpenTx) -> Result<T, E>,
+        G: AsyncFn(&OpenTx) -> Result<T, E>,
+        E: From<Error> + 'static,
+    {
+        let left = limit.left(&self.tx).await?;
+        match (self.run_closed(&first, true).await?, left) {
+            (Some(value), _) => Ok(value),
+            (None, Some(until)) => Ok(self.tx.retry_by(until)?),
+            (None, None) => self.nested(second).await,
         }
     }
 

@@ -13,8 +13,8 @@ use super::layer::counts::count;
 use super::layer::{Layer, NestingSwitch};
 use super::locks::LockRow;
 use super::rows::{
-    HandlerCall, KnownRow, OpenScopes, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key, open_key,
-    scope_key,
+    ChildRecord, HandlerCall, KnownRow, OpenScopes, ScopeEnd, ScopeId, ScopeRow, end_key, lock_key,
+    open_key, scope_key,
 };
 use super::scope::NestingScope;
 use crate::database::handle::Db;
@@ -129,7 +129,8 @@ impl Layer {
         let newest_first = self.nesting.holds(NestingSwitch::NewestFirst);
         match row.next(end) {
             Some(_) if end == ScopeEnd::Aborted && !newest_first => {
-                row.records.iter().position(|record| record.on_abort.is_some())
+                let work = |it: &ChildRecord| it.on_abort.is_some() || it.scope.is_some();
+                row.records.iter().position(work)
             }
             next => next,
         }

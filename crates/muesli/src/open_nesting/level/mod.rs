@@ -20,9 +20,12 @@
 //! with a snapshot from before all of that, could not commit with any of them, whoever undid what.
 
 mod reads;
+#[cfg(test)]
+mod tests;
 mod written;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use muesli_core::{Row, Scan, SmallBytes, SpaceId};
@@ -54,6 +57,10 @@ pub(super) struct NestingLevel {
     /// How many ancestors it has.
     depth: usize,
     parent: Option<Arc<NestingLevel>>,
+    /// Of an open child, which of its parent's it is, in the order in which they begin, from 1.
+    number: u64,
+    /// How many open children have begun within it.
+    begun: AtomicU64,
     /// Whether it is a closed child: a part of its parent's transaction.
     is_closed: bool,
     /// The layer's own space, which bodies leave alone.
@@ -68,6 +75,8 @@ struct Accesses {
     written: WrittenKeys,
     /// What open descendants have committed.
     below: WrittenKeys,
+    /// Which of them wrote it last: the number of the child, of its child, and so on.
+    writers: BTreeMap<SpaceKey, Vec<u64>>,
     /// What open descendants have read, whether they committed or not.
     read_below: ReadNotes,
     /// The first access that must not be.
@@ -78,7 +87,7 @@ impl Accesses {
     /// How it has used a key.
     fn use_of(&self, key: &SpaceKey) -> Option<&'static str> {
         match () {
-            () if self.written.find(key).is_some() => Some("written"),
+            () if self.written.find(key).is_some() => Some("written and not committed"),
             () if self.read.has_key(key) => Some("read"),
             () if self.read.has_around(key) => Some("read a range with"),
             () => None,
@@ -102,7 +111,18 @@ impl NestingLevel {
         let (depth, is_closed) = (parent.map_or(0, |parent| parent.depth + 1), false);
         let allowed = parent.map_or_else(AllowedAccess::default, |parent| parent.allowed);
         let (parent, accesses) = (parent.cloned(), Mutex::default());
-        NestingLevel { depth, parent, is_closed, layer, allowed, accesses }
+        let (number, begun) = (0, AtomicU64::new(0));
+        NestingLevel { depth, parent, number, begun, is_closed, layer, allowed, accesses }
+    }
+
+    /// An open child of this level, of this number.
+    pub fn open(self: &Arc<Self>, number: u64) -> NestingLevel {
+        NestingLevel { number, ..NestingLevel::new(self.layer, Some(self)) }
+    }
+
+    /// The number of the open child that its transaction's body begins next.
+    pub fn next_child(&self) -> u64 {
+        self.begun.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// The outermost level, with what all levels may do.
@@ -132,6 +152,14 @@ impl NestingLevel {
         std::iter::successors(Some(self), |level| {
             level.parent.as_deref().filter(|_| level.is_closed)
         })
+    }
+
+    /// The numbers of the open children that it is within, from the outermost one.
+    fn path(&self) -> Vec<u64> {
+        let levels = std::iter::once(self).chain(self.ancestors());
+        let mut path: Vec<u64> = levels.map(|level| level.number).filter(|it| *it > 0).collect();
+        path.reverse();
+        path
     }
 
     /// Those that its transaction is within.
@@ -186,14 +214,21 @@ impl NestingLevel {
 
     /// An open child of this one committed, or its open children did before it was aborted.
     pub fn take_below(&self, child: &NestingLevel, committed: bool) {
+        let number = child.number;
         let mut child = child.accesses();
         let mut below = std::mem::take(&mut child.below);
+        let mut writers = std::mem::take(&mut child.writers);
+        writers.values_mut().for_each(|path| path.insert(0, number));
         match committed {
-            true => below.append(&mut child.written),
+            true => {
+                writers.extend(child.written.keys().map(|key| (key.clone(), vec![number])));
+                below.append(&mut child.written);
+            }
             false => below.forget_values(),
         }
         let mut own = self.accesses();
         own.below.append(&mut below);
+        own.writers.append(&mut writers);
         own.read_below.append(std::mem::take(&mut child.read_below));
         own.read_below.append(std::mem::take(&mut child.read));
     }
@@ -201,13 +236,14 @@ impl NestingLevel {
     /// A closed child of this one ended.
     pub fn take_closed(&self, child: &NestingLevel, end: ClosedEnd) {
         assert!(child.is_closed, "an open child keeps what it accessed to itself: {child:?}");
-        let Accesses { read, mut written, mut below, read_below, fault: _ } =
+        let Accesses { read, mut written, mut below, mut writers, read_below, fault: _ } =
             std::mem::take(&mut *child.accesses());
         let mut own = self.accesses();
         if end != ClosedEnd::Merged {
             below.forget_values();
         }
         own.below.append(&mut below);
+        own.writers.append(&mut writers);
         own.read_below.append(read_below);
         if end != ClosedEnd::RunsAgain {
             own.read.append(read);
@@ -264,10 +300,12 @@ impl NestingLevel {
             Access::Scan(scan) => own.below.within(scan).next()?.0,
         };
         let (depth, does) = (self.depth, verb(access));
+        let writer = own.writers.get(&(*space, key.clone())).map_or(&[][..], Vec::as_slice);
+        let (writer, level) = (name_child(writer), depth + writer.len());
         Some(format!(
-            "the transaction at level {depth} {does} key `{key:?}` of space number {}, which an \
-             open child of its own has written and committed: separate what the levels use, or \
-             let another open child do it",
+            "the transaction at level {depth} {does} key `{key:?}` of space number {}, which \
+             {writer}, at level {level}, has written and committed: separate what the levels use, \
+             or let another open child do it",
             space.0
         ))
     }
@@ -291,12 +329,19 @@ impl NestingLevel {
         };
         let (depth, does, over) = (self.depth, verb(access), ancestor.depth);
         let (space, key) = key;
+        let child = name_child(&self.path());
         Some(format!(
-            "the open child at level {depth} {does} key `{key:?}` of space number {}, which the \
+            "{child}, at level {depth}, {does} key `{key:?}` of space number {}, which the \
              transaction at level {over} has {used}: separate what the levels use",
             space.0
         ))
     }
+}
+
+/// An open child by its number, and those that it is within.
+fn name_child(path: &[u64]) -> String {
+    let numbers: Vec<_> = path.iter().rev().map(u64::to_string).collect();
+    format!("open child number {}", numbers.join(" of open child number "))
 }
 
 fn verb(access: Access<'_>) -> &'static str {
@@ -343,154 +388,5 @@ impl AccessWatcher for NestingLevel {
     fn found_range(&self, scan: &Scan, rows: &[Row]) {
         let own = self.own_within(scan);
         self.accesses().read.found_range(scan, rows, &own);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SPACE: SpaceId = SpaceId(3);
-
-    fn key(name: &str) -> SmallBytes {
-        name.into()
-    }
-
-    fn read(level: &NestingLevel, name: &str) -> Result<(), Error> {
-        level.note(Access::Read(SPACE, &key(name)))
-    }
-
-    fn write(level: &NestingLevel, name: &str) -> Result<(), Error> {
-        level.note(Access::Write(SPACE, &key(name), Some(&key("1"))))
-    }
-
-    fn scan(level: &NestingLevel, lo: &str, hi: &str) -> Result<(), Error> {
-        let (lo, hi) = (key(lo), Some(key(hi)));
-        level.note(Access::Scan(&Scan { space: SPACE, lo, hi, reverse: false, limit: 9 }))
-    }
-
-    fn two() -> (Arc<NestingLevel>, NestingLevel) {
-        let root = Arc::new(NestingLevel::new(SpaceId(9), None));
-        let child = NestingLevel::new(SpaceId(9), Some(&root));
-        (root, child)
-    }
-
-    /// What an ancestor did, what a child does, and whether it may.
-    #[test]
-    fn a_child_keeps_away_from_what_its_ancestors_have_in_hand() {
-        type Does = fn(&NestingLevel) -> Result<(), Error>;
-        let (reads, writes): (Does, Does) = (|it| read(it, "b"), |it| write(it, "b"));
-        let (scans, beside): (Does, Does) = (|it| scan(it, "a", "c"), |it| scan(it, "c", "d"));
-        for (above, below, may) in [
-            (reads, reads, true),
-            (scans, reads, true),
-            (scans, scans, true),
-            (reads, writes, false),
-            (scans, writes, false),
-            (beside, writes, true),
-            (writes, writes, false),
-            (writes, reads, false),
-            (writes, scans, false),
-            (writes, beside, true),
-        ] {
-            let (root, child) = two();
-            above(&root).unwrap();
-            let did = below(&child);
-            assert_eq!(did.is_ok(), may, "{did:?}");
-            assert_eq!(root.fault().is_some(), !may);
-        }
-    }
-
-    #[test]
-    fn an_ancestor_keeps_away_from_what_its_children_committed() {
-        for committed in [true, false] {
-            let (root, child) = two();
-            write(&child, "b").unwrap();
-            root.take_below(&child, committed);
-            let sibling = NestingLevel::new(SpaceId(9), Some(&root));
-            assert!(read(&sibling, "b").is_ok(), "a sibling may");
-            for did in [read(&root, "b"), write(&root, "b"), scan(&root, "a", "c")] {
-                assert_eq!(did.is_err(), committed, "{did:?}");
-            }
-            assert!(read(&root, "a").is_ok());
-        }
-    }
-
-    /// What a closed child did, how it ended, and whether an open child of its parent may write
-    /// the same then.
-    #[test]
-    fn an_undone_closed_child_leaves_to_its_parent_what_stays_in_hand() {
-        type Does = fn(&NestingLevel) -> Result<(), Error>;
-        let (reads, writes): (Does, Does) = (|it| read(it, "b"), |it| write(it, "b"));
-        let scans: Does = |it| scan(it, "a", "c");
-        for (does, end, may) in [
-            (reads, ClosedEnd::Merged, false),
-            (scans, ClosedEnd::Merged, false),
-            (writes, ClosedEnd::Merged, false),
-            (reads, ClosedEnd::GaveUp, false),
-            (scans, ClosedEnd::GaveUp, false),
-            (writes, ClosedEnd::GaveUp, true),
-            (reads, ClosedEnd::RunsAgain, true),
-            (scans, ClosedEnd::RunsAgain, true),
-            (writes, ClosedEnd::RunsAgain, true),
-        ] {
-            let (root, open) = two();
-            let closed = NestingLevel::closed(&root);
-            does(&closed).unwrap();
-            assert!(root.is_untouched(), "before its end it is its own");
-            root.take_closed(&closed, end);
-            assert_eq!(write(&open, "b").is_ok(), may, "{end:?}");
-        }
-    }
-
-    /// Levels of one transaction are in nobody's way, and what an open child within any of them
-    /// committed is newer than what all of them have seen, also when it has been undone.
-    #[test]
-    fn a_closed_child_is_of_its_parents_transaction() {
-        let within_root = || {
-            let root = Arc::new(NestingLevel::new(SpaceId(9), None));
-            write(&root, "a").unwrap();
-            let closed = Arc::new(NestingLevel::closed(&root));
-            read(&closed, "a").unwrap();
-            write(&closed, "a").unwrap();
-            closed
-        };
-        let closed = within_root();
-        closed.take_below(&open_that_wrote("b"), true);
-        assert!(read(&NestingLevel::closed(&closed), "b").is_err());
-        for end in [ClosedEnd::Merged, ClosedEnd::GaveUp, ClosedEnd::RunsAgain] {
-            let (root, _) = two();
-            let closed = NestingLevel::closed(&root);
-            closed.take_below(&open_that_wrote("b"), true);
-            root.take_closed(&closed, end);
-            assert!(read(&root, "b").is_err(), "{end:?}");
-        }
-        for does in [read, write] {
-            let open = NestingLevel::new(SpaceId(9), Some(&within_root()));
-            let error = does(&open, "a").unwrap_err().to_string();
-            assert!(error.contains("level 2") && error.contains("at level 1 has"), "{error}");
-        }
-    }
-
-    fn open_that_wrote(name: &str) -> NestingLevel {
-        let open = NestingLevel::new(SpaceId(9), None);
-        write(&open, name).unwrap();
-        open
-    }
-
-    #[test]
-    fn errors_name_both_accesses_and_their_levels() {
-        let (root, child) = two();
-        read(&root, "b").unwrap();
-        let text = write(&child, "b").unwrap_err().to_string();
-        for part in ["level 1 writes", "level 0 has read", "`b`", "space number 3"] {
-            assert!(text.contains(part), "{part}: {text}");
-        }
-    }
-
-    #[test]
-    fn the_layers_space_is_its_own() {
-        let (root, _) = two();
-        assert!(root.note(Access::Read(SpaceId(9), &key("b"))).is_err());
     }
 }

@@ -37,6 +37,11 @@ impl WrittenKeys {
         self.0.get_key_value(key).map(|(key, _)| key)
     }
 
+    /// The keys.
+    pub fn keys(&self) -> impl Iterator<Item = &SpaceKey> {
+        self.0.keys()
+    }
+
     /// What was written to a key, if it was.
     pub fn value(&self, key: &SpaceKey) -> Option<OwnValue> {
         self.0.get(key).copied()

@@ -5,7 +5,9 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
+use muesli::WaitLimit;
 use muesli::nesting_choice::NestingChoice;
 use muesli::open_nesting::NestingSwitch;
 
@@ -184,6 +186,28 @@ fn an_alternative_that_gives_up_has_its_open_children_compensated() {
         tx.or_else(first, async |part: &OpenTx| add_open(part, numbers, "b", 1).await).await
     });
     assert_eq!((ended, bench.log()), (Ok(1), vec!["undo a 1".to_owned(), "done b".to_owned()]));
+    bench.assert_nothing_is_left();
+}
+
+/// An alternative with open children has its time: each attempt undoes what they did before the
+/// transaction sleeps, and the last one before the other alternative is run.
+#[test]
+fn what_an_alternative_with_a_limit_did_is_compensated_each_time() {
+    let bench = Bench::new();
+    let (numbers, limit) = (bench.numbers, WaitLimit::new(Duration::from_millis(30)));
+    let ended = bench.run(async move |tx| {
+        let first = async |part: &OpenTx| {
+            read_open(part, numbers, "x").await?;
+            add_open(part, numbers, "a", 1).await?;
+            part.retry::<i64>()
+        };
+        let second = async |part: &OpenTx| add_open(part, numbers, "b", 1).await;
+        tx.or_else_within(&limit, first, second).await
+    });
+    let log = bench.log();
+    let (last, undone) = log.split_last().unwrap();
+    assert_eq!((ended, &**last, bench.number("a")), (Ok(1), "done b", 0));
+    assert!(undone.len() >= 2 && undone.iter().all(|it| it == "undo a 1"), "{log:?}");
     bench.assert_nothing_is_left();
 }
 

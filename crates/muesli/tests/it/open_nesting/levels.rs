@@ -96,10 +96,16 @@ fn a_childs_children_may_take_what_its_ancestors_hold() {
 }
 
 /// An access that breaks the separation of levels ends the transaction, is not tried again, and
-/// what children did is compensated.
+/// what children did is compensated. The error names both accesses, and the child.
 #[test]
 fn levels_that_use_the_same_keys_are_an_error() {
-    for case in 0..4 {
+    let texts = [
+        &["open child number 2, at level 1, writes key `", "transaction at level 0 has read"][..],
+        &["open child number 2, at level 1, reads key `", "level 0 has written and not committed"],
+        &["transaction at level 0 reads key `", "open child number 1, at level 1, has written"],
+        &["is the open nesting layer's own"],
+    ];
+    for (case, parts) in texts.into_iter().enumerate() {
         let bench = Bench::new();
         let own = bench.clone();
         let attempts = Arc::new(AtomicU32::new(0));
@@ -127,6 +133,8 @@ fn levels_that_use_the_same_keys_are_an_error() {
         });
         let error = ended.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Misuse, "{case}: {error}");
+        let text = error.to_string();
+        assert!(parts.iter().all(|part| text.contains(part)), "{case}: {text}");
         assert_eq!(attempts.load(Ordering::Relaxed), 1);
         assert_eq!((bench.number("b"), bench.number("a")), (0, 0), "{case}");
         bench.assert_nothing_is_left();

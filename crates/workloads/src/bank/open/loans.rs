@@ -12,6 +12,7 @@ use muesli::{Db, Error, Space};
 
 use super::locks::lock_of;
 use super::{OpenAccounts, UNDO};
+use crate::bank::asked::AskedTransaction;
 use crate::bank::books::AccountBooks;
 use crate::bank::ledger::Transfer;
 use crate::calls::CallLength;
@@ -21,6 +22,7 @@ use crate::workload::transact_nested;
 #[derive(Clone, Copy)]
 pub(in crate::bank) struct LoanWork<'a> {
     pub books: &'a AccountBooks,
+    pub asked: &'a AskedTransaction<'a>,
     pub space: Space,
     /// For waiting.
     pub db: &'a Db,
@@ -36,11 +38,13 @@ impl OpenAccounts {
         loans: &[Vec<Transfer>],
     ) -> (Result<(), Error>, u32) {
         let body = async |tx: &OpenTx| {
+            work.asked.begin_attempt();
             for loan in loans {
                 for transfer in loan {
                     self.pay(tx, work, *transfer).await?;
                 }
                 work.length.wait(work.db).await?;
+                work.asked.did_all(loan);
             }
             Ok(())
         };
@@ -61,22 +65,23 @@ impl OpenAccounts {
             .await
     }
 
-    /// What accounts hold together that loans would visit, each read by an open child.
+    /// What accounts hold that loans would visit, each read by an open child.
     pub async fn sum_visited(
         &self,
         reader: &Db,
         work: LoanWork<'_>,
         loans: &[Vec<u32>],
-    ) -> (Result<i64, Error>, u32) {
+    ) -> (Result<(), Error>, u32) {
         let body = async |tx: &OpenTx| {
-            let mut sum = 0;
+            work.asked.begin_attempt();
             for loan in loans {
                 for account in loan {
-                    sum += self.look(tx, work, *account).await?;
+                    let balance = self.look(tx, work, *account).await?;
+                    work.asked.has_read(*account, balance);
                 }
                 work.length.wait(work.db).await?;
             }
-            Ok(sum)
+            Ok(())
         };
         transact_nested(reader, &self.layer, body).await
     }

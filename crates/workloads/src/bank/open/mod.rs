@@ -43,6 +43,7 @@ impl OpenAccounts {
         }
         let (rows, space) = (books.rows.clone(), AccountRows::space_of(db)?);
         let layer = broken.into_iter().fold(open_layer::layer(plan, db)?, OpenNesting::without);
+        let layer = if books.roots.is_on() { layer.recorded() } else { layer };
         let layer = layer.handler(UNDO, move |tx, changes: Vec<AccountChange>| {
             let rows = rows.clone();
             Box::pin(async move { rows.undo(tx, space, &changes).await })

@@ -7,6 +7,7 @@ use super::locks::lock_of;
 use super::{OpenAccounts, UNDO};
 use crate::bank::account::Account;
 use crate::bank::account_rows::AccountChange;
+use crate::bank::asked::AskedTransaction;
 use crate::bank::books::AccountBooks;
 use crate::bank::ledger::Transfer;
 use crate::calls::CallLength;
@@ -17,6 +18,7 @@ use crate::workload::transact_nested;
 #[derive(Clone, Copy)]
 pub(in crate::bank) struct BankWork<'a> {
     pub books: &'a AccountBooks,
+    pub asked: &'a AskedTransaction<'a>,
     pub space: Space,
     /// For what is done beside.
     pub db: &'a Db,
@@ -49,6 +51,7 @@ impl OpenAccounts {
         transfers: &[Transfer],
     ) -> (Result<(), Error>, u32) {
         let body = async |tx: &OpenTx| {
+            work.asked.begin_attempt();
             for transfer in transfers {
                 if work.undone {
                     self.undo_once(tx, work, transfer).await?;
@@ -57,6 +60,7 @@ impl OpenAccounts {
                     self.make(tx, work, transfer).await?;
                 }
             }
+            work.asked.did_all(transfers);
             marks::perform(tx, work.db, work.marks).await
         };
         transact_nested(writer, &self.layer, body).await
@@ -96,12 +100,12 @@ impl OpenAccounts {
         work: BankWork<'_>,
         (account, by): AccountChange,
     ) -> Result<(), Error> {
-        let BankWork { books, space, .. } = work;
+        let BankWork { books, space, asked, .. } = work;
         let withdraw = async |child: &OpenTx| {
             let found = books.rows.read(child, space, std::iter::once(account)).await?[0];
-            if !books.overdraft && found.balance < -by {
+            if let Err(refused) = asked.check_amount(books.overdraft, &found, -by) {
                 child.acquire_lock(lock_of(account), &self.modes.read).await?;
-                return Err(Error::rollback("the account does not hold the amount"));
+                return Err(refused);
             }
             child.acquire_lock(lock_of(account), &self.modes.withdraw).await?;
             books.rows.write(child, space, (account, found.after(by))).await
@@ -139,6 +143,7 @@ impl OpenAccounts {
         accounts: &[u32],
     ) -> (Result<Vec<Account>, Error>, u32) {
         let body = async |tx: &OpenTx| {
+            work.asked.begin_attempt();
             marks::perform(tx, work.db, work.marks).await?;
             let mut found = Vec::with_capacity(accounts.len());
             for pair in accounts.chunks(2) {
@@ -154,6 +159,7 @@ impl OpenAccounts {
                 }
                 found.extend(child.await?);
             }
+            work.asked.has_read_all(accounts.iter().copied(), &found);
             Ok(found)
         };
         transact_nested(summer, &self.layer, body).await
