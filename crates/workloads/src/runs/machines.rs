@@ -104,8 +104,11 @@ const AT_ONCE: Retry = Retry {
     child_retries: 4,
 };
 
+/// A machine's name, and what makes its model.
+pub type NamedModel = (&'static str, fn() -> MachineModel);
+
 /// The machines that figures are run on, by name.
-pub const MODELS: &[(&str, fn() -> MachineModel)] = &[
+pub const MODELS: &[NamedModel] = &[
     ("measured", MachineModel::measured),
     ("bumper-cluster", MachineModel::bumper_cluster),
     ("bumper-port", MachineModel::bumper_port),
