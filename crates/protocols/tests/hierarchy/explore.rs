@@ -111,11 +111,6 @@ fn without_looks_at_what_was_read_some_attempt_sees_what_it_should_not() {
 }
 
 #[test]
-fn ranges_that_were_scanned_are_looked_at_as_a_snapshot_moves() {
-    nested::ranges_are_looked_at::<Leaves>("hierarchy_moved_ranges", Level::SerializableAttempts);
-}
-
-#[test]
 fn garbage_is_collected() {
     let scopes = [collecting(&[DELETE_A_AT_0, INSERT_A_AT_1])];
     hold("hierarchy_garbage", Level::Serializable, &scopes);

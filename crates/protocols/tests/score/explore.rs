@@ -129,11 +129,6 @@ fn without_looks_at_what_was_read_some_attempt_sees_what_it_should_not() {
 }
 
 #[test]
-fn ranges_that_were_scanned_are_looked_at_as_a_snapshot_moves() {
-    nested::ranges_are_looked_at::<Snapshots>("score_moved_ranges", Level::SerializableAttempts);
-}
-
-#[test]
 fn a_strict_reader_respects_real_time() {
     hold("strict", &[strict_reader()]);
 }

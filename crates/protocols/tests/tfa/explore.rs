@@ -116,9 +116,3 @@ fn nested_transactions_hold_when_a_child_is_undone() {
     let levels = &nested::WHOLE_ORDER;
     nested::hold_with_partial_aborts::<OwnedObjects>("tfa_partial_aborts", levels);
 }
-
-#[test]
-fn ranges_that_were_scanned_are_looked_at_as_a_snapshot_moves() {
-    let level = Level::SerializableAttempts;
-    nested::ranges_are_looked_at::<OwnedObjects>("tfa_moved_ranges", level);
-}

@@ -1,6 +1,6 @@
 //! Small scopes of two nested transactions in which children are undone: every interleaving.
 
-use Do::{Get, GiveUp, Merge, Nest, Put, Scan};
+use Do::{Get, GiveUp, Merge, Nest, Put};
 use muesli_check::Level;
 use muesli_core::Protocol;
 use muesli_protocols::two_phase::{FamilySwitch, Sabotage, TwoPhase, Variant};
@@ -28,15 +28,6 @@ const WRITE_AB_AT_2: Program = (2, &[Put("a"), Put("b")]);
 const TWO_LEVELS_AT_1: Program =
     (1, &[Put("b"), Nest, Get("b2"), Nest, Get("b1"), Get("a"), Merge, Merge]);
 const WRITE_ABB_AT_0: Program = (0, &[Put("a"), Put("b1"), Put("b2")]);
-
-/// The parent has scanned b…; its child finds c newer than its snapshot.
-const PARENT_OF_RANGE_AT_0: Program =
-    (0, &[Put("a"), Scan("b", "c"), Nest, Get("c"), Put("c1"), Merge]);
-/// The child has scanned it, and finds the same.
-const CHILD_OF_RANGE_AT_0: Program =
-    (0, &[Put("a"), Nest, Scan("b", "c"), Get("c"), Put("c1"), Merge]);
-const WRITE_C_AT_2: Program = (2, &[Put("c")]);
-const INSERT_B_AT_2: Program = (2, &[Put("b1"), Put("c")]);
 
 /// What a protocol with moving snapshots of one timestamp promises: commits in the order of real
 /// time, and whatever was seen, up to partial aborts too, in one order.
@@ -97,28 +88,5 @@ where
         let scope = Scope { switches, ..whole };
         let found = explore(&scope, LIMIT);
         assert!(found.violation.is_some(), "{switch:?}: nothing in {} states", found.states);
-    }
-}
-
-/// Where nothing has changed in what was scanned, the snapshot moves; else the level that has
-/// scanned it is undone; and without a look at it some attempt sees what it should not.
-pub fn ranges_are_looked_at<V: Variant<Service: Clone>>(name: &str, level: Level)
-where
-    <TwoPhase<V> as Protocol>::Switches: Sabotage<FamilySwitch>,
-{
-    let scopes = [
-        Scope::<TwoPhase<V>>::of(&[CHILD_OF_RANGE_AT_0, WRITE_C_AT_2]),
-        Scope::of(&[PARENT_OF_RANGE_AT_0, INSERT_B_AT_2]),
-        Scope::of(&[CHILD_OF_RANGE_AT_0, INSERT_B_AT_2]),
-    ];
-    let scopes = scopes.map(|scope| Scope { level, ..scope });
-    let found = hold_as_written(name, &scopes, LIMIT);
-    let stands = found[0].partial_aborts.keys().all(|undone| *undone == 0);
-    assert!(stands, "nothing has changed in the range: {:?}", found[0].partial_aborts);
-    assert_rolls_back(&scopes[2].title(), &found[2]);
-    for scope in &scopes[1..] {
-        let switches = scope.switches.clone().without(FamilySwitch::LooksAtRanges);
-        let broken = explore(&Scope { switches, ..scope.clone() }, LIMIT);
-        assert!(broken.violation.is_some(), "{}: nothing noticed", scope.title());
     }
 }

@@ -31,11 +31,6 @@ fn without_looks_at_what_was_read_some_attempt_sees_what_it_should_not() {
 }
 
 #[test]
-fn ranges_that_were_scanned_are_looked_at_as_a_snapshot_moves() {
-    nested::ranges_are_looked_at::<TryLocks>("2pc_moved_ranges", Level::SerializableAttempts);
-}
-
-#[test]
 fn garbage_is_collected() {
     let scope = collecting(&[DELETE_A_AT_0, INSERT_A_AT_1]);
     hold::<TryLocks>("2pc_garbage", Level::StrictSerializable, &[scope]);

@@ -119,12 +119,6 @@ impl TransactionSets {
         self.levels.marks.partition_point(|mark| mark.reads <= place) as u32
     }
 
-    /// The level that a scan belongs to, by its place among the scans.
-    pub fn level_of_scan(&self, place: usize) -> u32 {
-        assert!(place < self.scans.len(), "scan {place} of {}", self.scans.len());
-        self.levels.marks.partition_point(|mark| mark.scans <= place) as u32
-    }
-
     /// The outermost level that has scanned.
     pub fn level_of_first_scan(&self) -> Option<u32> {
         let level = || self.levels.marks.partition_point(|mark| mark.scans == 0) as u32;

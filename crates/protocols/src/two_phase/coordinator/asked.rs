@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use muesli_core::parts::locator::Static;
-use muesli_core::ranges::KeyRange;
 use muesli_core::{Catalog, Nanos, OpId, RepositoryId, Scan, SmallBytes, SpaceId, Timestamp, Txn};
 
 use crate::two_phase::Variant;
@@ -36,10 +35,6 @@ pub(in crate::two_phase) enum OperationKind {
 #[derive(Clone, Debug, Default)]
 pub(in crate::two_phase) struct ReadVersions {
     pub found: BTreeMap<(SpaceId, SmallBytes), Timestamp>,
-    /// Whether ranges are looked at, too; else each counts as changed.
-    pub has_ranges: bool,
-    /// Of the levels with a range in which something has changed the outermost and the innermost.
-    pub ranges: Option<(u32, u32)>,
     /// Whether the client waits for it: to merge the innermost level.
     pub merges: bool,
 }
@@ -95,21 +90,12 @@ pub(in crate::two_phase) enum Asked {
 /// What of a scan is asked of one repository.
 #[derive(Clone, Debug)]
 pub(in crate::two_phase) struct AskedPage {
-    /// What is looked at once more, for a move of the snapshot; `None`: what the operation scans.
-    pub look: Option<ScannedRange>,
     /// The partitions that it holds.
     pub partitions: Vec<u16>,
     /// The last key that it has looked at; `None`: it was asked for nothing yet.
     pub seen_to: Option<SmallBytes>,
     /// Most rows wanted.
     pub limit: usize,
-}
-
-/// A range that a level of a transaction has scanned.
-#[derive(Clone, Debug)]
-pub(in crate::two_phase) struct ScannedRange {
-    pub level: u32,
-    pub range: KeyRange,
 }
 
 /// Keys of an operation that are asked for when others have been answered, by repository.
@@ -191,11 +177,11 @@ impl Asked {
                 grouped(keys, to).map(|(to, keys)| (to, Asked::Keys(keys))).collect()
             }
             Asked::Lock(..) => vec![(asked, self)], // All replicas are asked.
-            Asked::Page(AskedPage { look, partitions, seen_to, limit }) => {
+            Asked::Page(AskedPage { partitions, seen_to, limit }) => {
                 assert!(!partitions.is_empty(), "{asked:?} was asked for rows of no partition");
                 let page = |(to, partitions)| {
-                    let (look, seen_to) = (look.clone(), seen_to.clone());
-                    (to, Asked::Page(AskedPage { look, partitions, seen_to, limit }))
+                    let seen_to = seen_to.clone();
+                    (to, Asked::Page(AskedPage { partitions, seen_to, limit }))
                 };
                 grouped(partitions, |&partition| next(partition)).map(page).collect()
             }

@@ -45,8 +45,7 @@ impl<V: Variant> Coordinator<V> {
         for partition in cx.catalog.partitions_of_range(scan.space, &scan.lo, scan.hi.as_ref()) {
             groups.entry(self.choose(partition, &here, cx)).or_default().push(partition);
         }
-        let page =
-            |partitions| Asked::Page(AskedPage { look: None, partitions, seen_to: None, limit });
+        let page = |partitions| Asked::Page(AskedPage { partitions, seen_to: None, limit });
         let groups = groups.into_iter().map(|(to, partitions)| (to, page(partitions)));
         let (rows, collected) = (Vec::new(), BTreeMap::new());
         let kind = OperationKind::Scan(ScannedRows { scan, rows, collected, edge: None });
@@ -59,9 +58,6 @@ impl<V: Variant> Coordinator<V> {
         _here: Here<'_, TwoPhase<V>>,
         cx: &mut Context<'_, V>,
     ) {
-        if self.requests.get(reply.request).is_some_and(|it| self.looks_again(it.op)) {
-            return self.on_range_look(reply, cx);
-        }
         let answer = (reply.request, reply.snapshot, &reply.committed);
         let Some((txn, request)) = self.take_answer(answer, cx) else { return };
         let suffered = V::POLICIES.installing.may_time_warp() && self.tolerates_stale_reads;

@@ -75,9 +75,6 @@ breakable! {
         /// The transaction's own level is among them. Broken, the walk from the innermost level
         /// outwards ends before it, as the dissertation prints `validate` for open nesting.
         MovesOwnLevel = "moves_own_level",
-        /// Ranges that it has scanned are looked at, too. Broken, they count as if nothing had
-        /// changed in them.
-        LooksAtRanges = "looks_at_ranges",
         /// The outermost level with a read that has changed is undone, not the innermost such.
         UndoesOutermost = "undoes_outermost",
         /// What a level has read is its parent's once it is merged.

@@ -31,11 +31,8 @@
 //! again.
 //!
 //! # Deviations
-//! Ranges are scanned once more (`ranges.rs`), but not where a snapshot is a vector, nor before a
-//! merge: there the outermost level with a scan counts as changed. While a scan is under way, a
-//! move aborts the transaction.
-
-mod ranges;
+//! A range that was scanned is not looked at once more: the outermost level with a scan counts as
+//! changed. While a scan is under way, a move aborts the transaction.
 
 use std::collections::BTreeSet;
 
@@ -92,8 +89,8 @@ impl<V: Variant> Slot<V> {
     }
 
     /// The keys whose versions are to be looked at: those of levels that no scan undoes anyway.
-    fn keys_to_look_at(&self, looks: LevelsLookedAt, has_ranges: bool) -> AskedKeys {
-        let scanned = self.sets.level_of_first_scan().filter(|_| !has_ranges);
+    fn keys_to_look_at(&self, looks: LevelsLookedAt) -> AskedKeys {
+        let scanned = self.sets.level_of_first_scan();
         let until = scanned.map_or(self.sets.reads.len(), |level| match level {
             0 => 0,
             level => self.sets.reads_outside(level),
@@ -195,26 +192,18 @@ impl<V: Variant> Coordinator<V> {
         }
         let switches = V::switches(&self.switches);
         let Some(slot) = self.slot(txn) else { return };
-        let has_ranges = !V::POLICIES.reading.is_side_by_side();
-        let (keys, ranges) = match switches.keeps(FamilySwitch::MovesValidated) {
-            true => {
-                let looks = LevelsLookedAt::by(&switches);
-                let ranges = slot.ranges_to_look_at(has_ranges, looks, &switches);
-                (slot.keys_to_look_at(looks, has_ranges), ranges)
-            }
-            false => (AskedKeys::new(), Vec::new()),
+        let keys = match switches.keeps(FamilySwitch::MovesValidated) {
+            true => slot.keys_to_look_at(LevelsLookedAt::by(&switches)),
+            false => AskedKeys::new(),
         };
         slot.begin_move(Some(to), Some(aside));
-        let versions = ReadVersions { has_ranges, ..ReadVersions::default() };
-        if keys.is_empty() && ranges.is_empty() {
-            return self.settle_move(txn, &versions, cx);
+        if keys.is_empty() {
+            return self.settle_move(txn, &ReadVersions::default(), cx);
         }
         let groups = self.by_reads(txn, keys, here, cx);
         let (first, queued) = first_pages(groups, &cx.settings.limits);
         let groups = first.into_iter().map(|(to, keys)| (to, Asked::Keys(keys)));
-        let ranges = ranges.into_iter().flat_map(|range| self.range_looks(range, here, cx));
-        let groups: Vec<_> = groups.chain(ranges).collect();
-        self.ask(txn, (OperationKind::Versions(versions), queued), groups.into_iter(), cx);
+        self.ask(txn, (OperationKind::Versions(ReadVersions::default()), queued), groups, cx);
     }
 
     /// Keys by the repository at which they are looked at: where keys move, the one at which each
@@ -244,7 +233,7 @@ impl<V: Variant> Coordinator<V> {
         cx: &mut Context<'_, V>,
     ) -> OpId {
         let slot = self.slot(txn).expect("a transaction whose level ends");
-        let keys = slot.keys_to_look_at(LevelsLookedAt::ALL, false);
+        let keys = slot.keys_to_look_at(LevelsLookedAt::ALL);
         slot.begin_move(None, None);
         let groups = self.by_reads(txn, keys, here, cx);
         let (first, mut queued) = first_pages(groups, &cx.settings.limits);
@@ -346,12 +335,11 @@ impl<V: Variant> Coordinator<V> {
         let slot = self.slot(txn).expect("a transaction whose snapshot moves");
         let moving = slot.moving.as_ref().expect("its snapshot moves");
         let to = moving.to.clone().expect("it is known where to");
-        let changed = slot.changed(versions, &moving.from).into_iter().chain(versions.ranges);
-        let changed = match switches.keeps(FamilySwitch::UndoesOutermost) {
-            true => changed.map(|(outermost, _)| outermost).min(),
-            false => changed.map(|(_, innermost)| innermost).max(),
-        };
-        let scanned = slot.sets.level_of_first_scan().filter(|_| !versions.has_ranges);
+        let changed = slot.changed(versions, &moving.from);
+        let changed = changed.map(|(outermost, innermost)| {
+            if switches.keeps(FamilySwitch::UndoesOutermost) { outermost } else { innermost }
+        });
+        let scanned = slot.sets.level_of_first_scan();
         (changed.into_iter().chain(scanned).min(), to)
     }
 

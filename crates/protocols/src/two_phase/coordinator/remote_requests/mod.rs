@@ -216,20 +216,9 @@ impl<V: Variant> Coordinator<V> {
                 let request = id;
                 Message::Read(ReadRequest { request, snapshot, first, wanted, reader, keys, known })
             }
-            (Asked::Page(page), kind) => {
-                let (whole, reverse) = match (&page.look, kind) {
-                    (Some(look), _) => {
-                        let target = target.and_then(Result::ok);
-                        snapshot = target.expect("ranges are looked at where it is known where to");
-                        first = false;
-                        (look.range.clone(), false)
-                    }
-                    (None, OperationKind::Scan(gathered)) => {
-                        let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
-                        (KeyRange { space, lo, hi }, reverse)
-                    }
-                    (None, _) => unreachable!("pages are asked by scans, and by looks at them"),
-                };
+            (Asked::Page(page), OperationKind::Scan(gathered)) => {
+                let Scan { space, lo, hi, reverse, .. } = gathered.scan.clone();
+                let whole = KeyRange { space, lo, hi };
                 let seen_to = page.seen_to.as_ref();
                 let range = seen_to.map_or(whole.clone(), |to| whole.beyond(reverse, to));
                 Message::Scan(Box::new(ScanRequest {
@@ -246,6 +235,15 @@ impl<V: Variant> Coordinator<V> {
             (Asked::Lock(space, key), _) => {
                 let (space, key) = (*space, key.clone());
                 Message::Lock(LockRequest { request: id, reader, space, key })
+            }
+            (
+                Asked::Page(_),
+                OperationKind::Get(_)
+                | OperationKind::Many(_)
+                | OperationKind::Lock
+                | OperationKind::Versions(_),
+            ) => {
+                unreachable!("pages are asked by scans only")
             }
         };
         cx.send_to_repository(to, message);
