@@ -4,7 +4,7 @@
 use muesli_sim::world::Background;
 
 /// How many kinds of it are told apart.
-const KINDS: usize = 11;
+const KINDS: usize = 12;
 
 /// In how many runs something happened, and how often in all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +42,7 @@ const ALL: [CountedKind; KINDS] = [
     ("gave up", "operations", |it| it.maintenance.given_up),
     ("moved", "snapshots", |it| it.maintenance.snapshots_moved),
     ("undid", "parts of transactions", |it| it.maintenance.partial_aborts),
+    ("claimed", "claims", |it| it.maintenance.claimed),
 ];
 
 impl Backgrounds {

@@ -129,6 +129,8 @@ pub struct Maintenance {
     pub partial_aborts: u64,
     /// Snapshots of running transactions that moved to later ones, with all that was read.
     pub snapshots_moved: u64,
+    /// Transactions that lost once more, and hold now what they have read, to be let through.
+    pub claimed: u64,
 }
 
 impl AddAssign for Maintenance {
@@ -142,6 +144,7 @@ impl AddAssign for Maintenance {
         self.given_up += more.given_up;
         self.partial_aborts += more.partial_aborts;
         self.snapshots_moved += more.snapshots_moved;
+        self.claimed += more.claimed;
     }
 }
 

@@ -38,6 +38,11 @@ breakable! {
         AnswersWhatItKnows = "certification_answers_what_it_knows",
         /// A commit that was asked of a member of a site is not proposed by the next one.
         NamesMembers = "certification_names_members",
+        /// Who keeps losing holds what it has read, so that others do not overwrite it.
+        LetsLosersThrough = "certification_lets_losers_through",
+        /// A command with a claim has a place among all commands of each of its objects. Broken:
+        /// among those alone that write what it reads.
+        OrdersLosers = "certification_orders_losers",
     }
 }
 

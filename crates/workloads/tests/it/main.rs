@@ -10,6 +10,7 @@ mod blocking;
 mod calls;
 mod carried_on;
 mod certified;
+mod certified_losers;
 mod delays;
 mod deposed;
 mod follower_reads;

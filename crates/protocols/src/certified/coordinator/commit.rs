@@ -47,6 +47,11 @@ impl PendingCommit {
         self.transaction.site
     }
 
+    /// Since when it has been tried, where it has lost so often that it is to be let through.
+    pub fn tried_since(&self) -> Option<Nanos> {
+        Some(self.transaction.options.tried_since).filter(|since| *since > Nanos(0))
+    }
+
     /// Writes it into a history, unless that has it.
     pub fn record_unanswered(&self, recorder: &mut Recorder) {
         if self.op.is_some() {
@@ -109,12 +114,13 @@ impl CertifiedCoordinator {
             member,
             elsewhere,
         };
-        let command = commit.command.clone();
+        let (command, tried_since) = (commit.command.clone(), commit.tried_since());
         let before = self.commits.insert(id.sequence, commit);
         assert!(before.is_none(), "{id} commits twice");
         let settled_below = self.settled_below();
         assert!(settled_below <= id.sequence, "{id} settles itself");
-        let ask = Message::Commit { settled_below, reader, again: false, member, command };
+        let again = false;
+        let ask = Message::Commit { settled_below, reader, again, member, tried_since, command };
         cx.send_to_repository(site, ask);
         Step::Wait(op)
     }

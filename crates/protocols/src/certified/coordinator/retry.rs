@@ -65,6 +65,7 @@ impl CertifiedCoordinator {
                     reader,
                     again: true,
                     member: commit.member,
+                    tried_since: commit.tried_since(),
                     command,
                 };
                 cx.send_to_repository(site, ask);

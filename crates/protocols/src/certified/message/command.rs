@@ -4,8 +4,8 @@ use muesli_core::judgement::{distinct, ensure, in_range};
 use muesli_core::limits::{ENTRY_BYTES, range_bytes, read_bytes, writes_bytes};
 use muesli_core::parts::single_repository::{NewValues, UNSETTLED_MAX};
 use muesli_core::{
-    Abort, Failure, KeyRange, ProcedureId, Rejection, SmallBytes, SpaceId, Stop, Timestamp, TxnId,
-    wire_enum, wire_struct,
+    Abort, Failure, KeyRange, Nanos, NodeId, ProcedureId, Rejection, SmallBytes, SpaceId, Stop,
+    Timestamp, TxnId, wire_enum, wire_struct,
 };
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -46,13 +46,38 @@ wire_struct!(CertifiedCommand {
 pub struct BroadcastCommit {
     /// Transactions of its coordinator below have ended, as that knows.
     pub settled_below: u64,
+    /// Since when it has been tried, where it has lost so often that it is to be let through.
+    pub tried_since: Option<Nanos>,
     /// The commit.
     pub command: CertifiedCommand,
 }
 
-wire_struct!(BroadcastCommit { settled_below: u64, command: CertifiedCommand });
+wire_struct!(BroadcastCommit {
+    settled_below: u64,
+    tried_since: Option<Nanos>,
+    command: CertifiedCommand,
+});
+
+/// The claim of a transaction that has lost to others so often that it is to be let through: the
+/// same in all its attempts. What has been tried for longer has the smaller one, and goes first;
+/// clocks of nodes differ, and so that is no more than an order in which all sites agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LoserClaim {
+    /// Since when it has been tried, by the clock of its node.
+    tried_since: Nanos,
+    /// The node of its coordinator.
+    node: NodeId,
+}
+
+wire_struct!(LoserClaim { tried_since: Nanos, node: NodeId });
 
 impl BroadcastCommit {
+    /// The claim that it is made with. Procedures lose to nobody, and so have none.
+    pub fn claim(&self) -> Option<LoserClaim> {
+        let tried_since = self.tried_since.filter(|_| self.command.calls.is_empty());
+        tried_since.map(|tried_since| LoserClaim { tried_since, node: self.command.txn.node })
+    }
+
     /// Whether it can be.
     ///
     /// # Errors

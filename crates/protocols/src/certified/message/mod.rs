@@ -8,7 +8,7 @@ use muesli_broadcast::epochs::{EpochMessage, EpochRecord, MemberName};
 use muesli_broadcast::{ChosenMessage, ChosenRecord, CommandId};
 use muesli_core::parts::single_repository::NewValues;
 use muesli_core::{
-    Abort, Decision, KeyRange, NodeId, SmallBytes, SpaceId, Timestamp, TxnId, wire_enum,
+    Abort, Decision, KeyRange, Nanos, NodeId, SmallBytes, SpaceId, Timestamp, TxnId, wire_enum,
     wire_struct,
 };
 
@@ -190,6 +190,8 @@ pub enum Message {
         again: bool,
         /// Of which member of the site, if the coordinator knows one: no other one proposes it.
         member: Option<MemberName>,
+        /// Since when it has been tried, where it has lost so often that it is to be let through.
+        tried_since: Option<Nanos>,
         /// The commit.
         command: CertifiedCommand,
     },
@@ -287,6 +289,7 @@ wire_enum!(Message, "message of a certified protocol" {
         reader: Option<ReaderNumber>,
         again: bool,
         member: Option<MemberName>,
+        tried_since: Option<Nanos>,
         command: CertifiedCommand,
     },
     5 => Ended { txn: TxnId, decision: Decision, calls: Option<CallsEnd>, member: MemberName },

@@ -3,19 +3,22 @@
 
 use muesli_broadcast::MemberId;
 use muesli_core::parts::versions::Handle;
-use muesli_core::{Decision, RepositoryId, Timestamp};
+use muesli_core::{Abort, Decision, RepositoryId, Timestamp};
 
 use super::CertifiedSite;
 use crate::certified::Context;
-use crate::certified::message::command::CertifiedCommand;
+use crate::certified::message::command::{BroadcastCommit, CertifiedCommand};
 use crate::certified::message::objects::{key_object, range_object};
 use crate::certified::state::{CertificationSwitches, CertifiedData};
 use crate::certified::switches::CertifiedSwitch;
 
 impl CertifiedSite {
     /// Whether a commit whose turn it is takes effect, and at which version.
-    pub(super) fn certify(&self, leader: MemberId, command: &CertifiedCommand) -> Decision {
-        match self.data().objection(command, self.certification()) {
+    pub(super) fn certify(&self, leader: MemberId, commit: &BroadcastCommit) -> Decision {
+        let command = &commit.command;
+        let objection = self.data().objection(command, self.certification());
+        let is_refused = || self.claimed.refuses(command, commit.claim());
+        match objection.or_else(|| is_refused().then_some(Abort::Locked)) {
             Some(reason) => Decision::Abort(reason),
             None => {
                 let counter = self.counter_of(command);

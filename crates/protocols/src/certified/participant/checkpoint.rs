@@ -1,12 +1,12 @@
 //! Checkpoints of a site, taken while it goes on.
 //!
 //! First there is what must be of one moment: the member of the broadcast, counters, how
-//! transactions ended, and what is remembered of objects. Then the keys come as their turn does,
-//! perhaps with what later commits have written. Who restores it replays what was certified after
-//! that moment by the decisions that were logged: what is there already is not written again. A
-//! command whose decision was not stable has no later one with a stable decision, and a checkpoint
-//! counts only once all that it may hold is stable: so such a command is certified with exactly the
-//! keys that it was certified with.
+//! transactions ended, what is remembered of objects, and who has claimed them. Then the keys come
+//! as their turn does, perhaps with what later commits have written. Who restores it replays what
+//! was certified after that moment by the decisions that were logged: what is there already is not
+//! written again. A command whose decision was not stable has no later one with a stable decision,
+//! and a checkpoint counts only once all that it may hold is stable: so such a command is certified
+//! with exactly the keys that it was certified with.
 
 use muesli_broadcast::epochs::MemberName;
 use muesli_core::checkpoint::{HEAD_PIECE_BYTES, piece, pieces};
@@ -17,6 +17,7 @@ use muesli_core::{Cursor, Nanos, NodeId, Wire as _, WireError};
 use super::CertifiedSite;
 use super::ends::{CoordinatorHead, KnownEnd, SiteEnds};
 use crate::certified::Context;
+use crate::certified::state::claimed::ClaimedObject;
 use crate::certified::state::cuts::CutOrder;
 use crate::certified::state::objects::ObjectMemory;
 
@@ -32,6 +33,7 @@ pub(super) mod kind {
     pub const REST: u8 = 7;
     pub const NAME: u8 = 8;
     pub const CUTS: u8 = 9;
+    pub const CLAIMED: u8 = 10;
 }
 
 pub(super) const CHAIN_KINDS: ChainKinds =
@@ -48,7 +50,7 @@ impl CertifiedSite {
         let name = self.renamed.map(|name| piece(kind::NAME, &name));
         let cuts = piece(kind::CUTS, &self.cuts.order);
         let first = name.into_iter().chain(member).chain([counters, cuts]);
-        let first = first.chain(self.end_pieces());
+        let first = first.chain(self.end_pieces()).chain(self.claim_pieces());
         Cursor { first: first.chain(self.object_pieces()).collect(), ..Cursor::default() }
     }
 
@@ -63,6 +65,11 @@ impl CertifiedSite {
     /// What is remembered of objects.
     pub(super) fn object_pieces(&self) -> impl Iterator<Item = Vec<u8>> {
         pieces(vec![kind::OBJECTS], self.objects.iter(), HEAD_PIECE_BYTES)
+    }
+
+    /// Who has claimed which objects.
+    pub(super) fn claim_pieces(&self) -> impl Iterator<Item = Vec<u8>> {
+        pieces(vec![kind::CLAIMED], self.claimed.iter(), HEAD_PIECE_BYTES)
     }
 
     /// Appends the next piece.
@@ -104,6 +111,11 @@ impl CertifiedSite {
             kind::OBJECTS => {
                 for (object, memory) in Vec::<(u64, ObjectMemory)>::decode(&mut input)? {
                     self.objects.restore(object, memory);
+                }
+            }
+            kind::CLAIMED => {
+                for (object, one) in Vec::<(u64, ClaimedObject)>::decode(&mut input)? {
+                    self.claimed.restore(object, one);
                 }
             }
             kind::CHAINS => self.spaces.restore_chains(&mut input, cx.catalog)?,

@@ -10,9 +10,10 @@ use super::deliver::CommandEnd;
 use super::{CertifiedSite, ProposedCommit};
 use crate::certified::Context;
 use crate::certified::message::command::{BroadcastCommit, CallsEnd, CertifiedCommand};
-use crate::certified::message::objects::objects_of;
+use crate::certified::message::objects::{claimed_objects, objects_of};
 use crate::certified::message::{Message, Record};
 use crate::certified::state::refusal;
+use crate::certified::switches::CertifiedSwitch;
 use crate::client_quota::ClientQuota;
 
 /// So many commits of a site are under way at most; further ones are asked for again.
@@ -23,11 +24,13 @@ impl CertifiedSite {
     pub(super) fn on_commit(
         &mut self,
         from: Address,
-        settled_below: u64,
-        command: CertifiedCommand,
+        commit: BroadcastCommit,
         cx: &mut Context<'_>,
     ) {
-        let txn = command.txn;
+        let (txn, settled_below) = (commit.command.txn, commit.settled_below);
+        let lets_through = self.switches.keeps(CertifiedSwitch::LetsLosersThrough);
+        let tried_since = commit.tried_since.filter(|_| lets_through);
+        let commit = BroadcastCommit { tried_since, ..commit };
         self.ends.observe_asked(txn, cx.now());
         self.ends.settle(txn, settled_below);
         match self.ends.known(txn) {
@@ -38,7 +41,7 @@ impl CertifiedSite {
             }
             KnownOutcome::New if self.proposed.len() >= PROPOSED_MAX => {} // It comes again.
             KnownOutcome::New if self.remembers_much(txn.node, cx) => {}   // So does this.
-            KnownOutcome::New => match self.admitted(&command, cx) {
+            KnownOutcome::New => match self.admitted(&commit, cx) {
                 Err((reason, calls)) => {
                     let kept = calls.clone();
                     cx.log(|| Record::Refused { txn, reason, calls: kept });
@@ -46,6 +49,7 @@ impl CertifiedSite {
                     self.send_end(from, txn, (Decision::Abort(reason), calls), cx);
                 }
                 Ok(objects) => {
+                    let BroadcastCommit { settled_below, tried_since, command } = commit;
                     assert_eq!(command.after, 0, "{txn} comes with a place of its own");
                     self.waiting.insert(txn, from);
                     self.proposed_counter = self.proposed_counter.max(self.counter) + 1;
@@ -54,7 +58,7 @@ impl CertifiedSite {
                     let command = CertifiedCommand { after, spaces, ..command };
                     let objects = Arc::new(objects);
                     let mut payload = Vec::new();
-                    BroadcastCommit { settled_below, command }.encode(&mut payload);
+                    BroadcastCommit { settled_below, tried_since, command }.encode(&mut payload);
                     let payload = SmallBytes::from(payload);
                     let command = Command { objects, payload };
                     self.propose(ProposedCommit { txn, command }, cx);
@@ -111,15 +115,21 @@ impl CertifiedSite {
     /// The objects of a commit, if it is to be proposed.
     fn admitted(
         &self,
-        command: &CertifiedCommand,
+        commit: &BroadcastCommit,
         cx: &Context<'_>,
     ) -> Result<ObjectSet, (Abort, Option<CallsEnd>)> {
+        let command = &commit.command;
         if let Some(reason) = refusal(command, cx.settings) {
             return Err((reason, None));
         }
         let everything = self.switches.whole_object();
-        objects_of(command, everything, (cx.catalog, cx.settings))
-            .map_err(|stop| (Abort::Rollback, Some(CallsEnd::from(stop))))
+        let objects = objects_of(command, everything, (cx.catalog, cx.settings))
+            .map_err(|stop| (Abort::Rollback, Some(CallsEnd::from(stop))))?;
+        let is_ordered = self.switches.keeps(CertifiedSwitch::OrdersLosers);
+        Ok(match commit.claim().filter(|_| is_ordered) {
+            Some(_) => claimed_objects(&objects, command),
+            None => objects,
+        })
     }
 
     /// A command takes effect or does not.
@@ -130,7 +140,8 @@ impl CertifiedSite {
         end: CommandEnd,
         cx: &mut Context<'_>,
     ) {
-        let BroadcastCommit { settled_below, command } = commit;
+        self.note_claim(id, &commit, end.0, cx);
+        let BroadcastCommit { settled_below, command, .. } = commit;
         let txn = command.txn;
         if let Decision::Commit(at) = end.0 {
             self.cuts.order.decide(at.counter());
@@ -152,6 +163,21 @@ impl CertifiedSite {
         self.ends.settle(txn, settled_below);
         if let Some((to, end)) = answer {
             self.send_end(to, txn, end, cx);
+        }
+    }
+
+    /// Notes what the end of a command makes of claims: by nothing but that end, so that a replay
+    /// comes to the same.
+    fn note_claim(
+        &mut self,
+        id: CommandId,
+        commit: &BroadcastCommit,
+        decision: Decision,
+        cx: &mut Context<'_>,
+    ) {
+        let has_claimed = self.claimed.note(&commit.command, commit.claim(), decision);
+        if has_claimed && id.leader.0 == self.id.0 {
+            cx.effects.maintenance.claimed += 1;
         }
     }
 
@@ -203,7 +229,7 @@ mod tests {
         let (reads, ranges, writes, calls) = Default::default();
         let command = CertifiedCommand { txn, after: 0, spaces: 0, reads, ranges, writes, calls };
         let id = CommandId { leader: MemberId(0), sequence: 1 };
-        let commit = BroadcastCommit { settled_below: 0, command };
+        let commit = BroadcastCommit { settled_below: 0, tried_since: None, command };
         site.finish(id, commit, (Decision::Abort(Abort::StaleRead), None), cx);
     }
 }

@@ -20,7 +20,7 @@ use super::execute::ExecutedCalls;
 use super::ordering::{SiteEffect, decoded};
 use crate::certified::Context;
 use crate::certified::message::Record;
-use crate::certified::message::command::{BroadcastCommit, CallsEnd, CertifiedCommand};
+use crate::certified::message::command::{BroadcastCommit, CallsEnd};
 use crate::certified::message::objects::is_cut;
 use crate::certified::switches::CertifiedSwitch;
 use crate::client_quota::ClientQuota;
@@ -89,8 +89,7 @@ impl CertifiedSite {
             commands.extend(decoded(&command).ok().map(|commit| (id, commit)));
         }
         let (sight, all) = (Sight::of(cx), &*self);
-        let fate =
-            |(id, commit): &(CommandId, BroadcastCommit)| all.fate(*id, &commit.command, sight);
+        let fate = |(id, commit): &(CommandId, BroadcastCommit)| all.fate(*id, commit, sight);
         let fates: Vec<_> = match &commands[..] {
             [] | [_] => commands.iter().map(fate).collect(),
             several => {
@@ -100,12 +99,11 @@ impl CertifiedSite {
         };
         assert_eq!(fates.len(), commands.len(), "how many were decided together");
         for ((id, commit), fate) in commands.into_iter().zip(fates) {
-            let BroadcastCommit { settled_below, command } = commit;
-            let (command, end) = self.settle(id, command, fate, cx);
+            let (commit, end) = self.settle(id, commit, fate, cx);
             // Nobody may know of it before: a leader that has decided at once, and has forgotten
             // that, would have others decide otherwise.
             cx.wait_for_log();
-            self.finish(id, BroadcastCommit { settled_below, command }, end, cx);
+            self.finish(id, commit, end, cx);
         }
         self.collect_sometimes(cx);
     }
@@ -115,43 +113,43 @@ impl CertifiedSite {
     pub(super) fn decide(
         &mut self,
         id: CommandId,
-        command: CertifiedCommand,
+        commit: BroadcastCommit,
         cx: &mut Context<'_>,
-    ) -> (CertifiedCommand, CommandEnd) {
-        let fate = self.fate(id, &command, Sight::of(cx));
-        self.settle(id, command, fate, cx)
+    ) -> (BroadcastCommit, CommandEnd) {
+        let fate = self.fate(id, &commit, Sight::of(cx));
+        self.settle(id, commit, fate, cx)
     }
 
-    fn fate(&self, id: CommandId, command: &CertifiedCommand, cx: Sight<'_>) -> CommandFate {
-        match command.calls.is_empty() {
-            true => CommandFate::Certified(self.certify(id.leader, command)),
-            false => CommandFate::Ran(self.execute(id.leader, command, cx)),
+    fn fate(&self, id: CommandId, commit: &BroadcastCommit, cx: Sight<'_>) -> CommandFate {
+        match commit.command.calls.is_empty() {
+            true => CommandFate::Certified(self.certify(id.leader, commit)),
+            false => CommandFate::Ran(self.execute(id.leader, &commit.command, cx)),
         }
     }
 
     fn settle(
         &mut self,
         id: CommandId,
-        mut command: CertifiedCommand,
+        mut commit: BroadcastCommit,
         fate: CommandFate,
         cx: &mut Context<'_>,
-    ) -> (CertifiedCommand, CommandEnd) {
+    ) -> (BroadcastCommit, CommandEnd) {
         let ExecutedCalls { decision, writes, end, operations } = match fate {
             CommandFate::Ran(ran) => ran,
             CommandFate::Certified(decision) => {
                 cx.log_lazily(|| Record::Certified { id, decision });
-                return (command, (decision, None));
+                return (commit, (decision, None));
             }
         };
         if let (Some((at, operations)), Some(recorder)) = (operations, &mut cx.effects.recorder) {
-            recorder.ran(command.txn, 0, at, operations);
+            recorder.ran(commit.command.txn, 0, at, operations);
         }
         // What is too large to be kept its coordinator gets at once, or never.
         let is_kept = end.bytes() <= ClientQuota::of(cx.settings).bytes;
         let calls = || is_kept.then(|| end.clone());
         cx.log_lazily(|| Record::Ran { id, decision, writes: writes.clone(), calls: calls() });
-        command.writes = writes;
-        (command, (decision, Some(end)))
+        commit.command.writes = writes;
+        (commit, (decision, Some(end)))
     }
 }
 

@@ -30,6 +30,7 @@ use muesli_core::{
 
 use crate::certified::message::command::BroadcastCommit;
 use crate::certified::message::{Message, ReaderNumber, Record};
+use crate::certified::state::claimed::ClaimTable;
 use crate::certified::state::cuts::SiteCuts;
 use crate::certified::state::objects::CertifiedObjects;
 use crate::certified::state::readers::SiteReaders;
@@ -85,6 +86,8 @@ pub struct CertifiedSite {
     taken: Option<TakenState>,
     spaces: Spaces,
     objects: CertifiedObjects,
+    /// Objects that are held for transactions that keep losing.
+    claimed: ClaimTable,
     /// How many commits are applied.
     clock: u64,
     /// The largest counter of a version, and the largest that this site has proposed.
@@ -187,6 +190,7 @@ impl StateMachine<Certified> for CertifiedSite {
         self.ends.assert_invariants();
         self.readers.assert_invariants();
         self.watches.assert_invariants();
+        self.claimed.assert_invariants();
         self.cuts.assert_invariants(self.clock);
         let cut = self.kept_cut();
         assert!(cut.is_none_or(|it| it >= self.forgotten), "{cut:?} of {}", self.forgotten);
@@ -218,7 +222,7 @@ impl LoggedRole<Certified> for CertifiedSite {
             | Message::Watch { .. }
                 if !has_data => {}
             Message::Keys(_) | Message::Page(_) => self.on_read(from, message, cx),
-            Message::Commit { settled_below, reader, again, member, command } => {
+            Message::Commit { settled_below, reader, again, member, tried_since, command } => {
                 reader.into_iter().for_each(|reader| self.release(from.node, reader));
                 let txn = command.txn;
                 let is_forgotten = again && !self.knows(txn) && self.is_forgotten(txn, cx);
@@ -228,7 +232,8 @@ impl LoggedRole<Certified> for CertifiedSite {
                     let member = self.name();
                     cx.send(from, Message::NotKnown { txn, member });
                 } else {
-                    self.on_commit(from, settled_below, command, cx);
+                    let commit = BroadcastCommit { settled_below, tried_since, command };
+                    self.on_commit(from, commit, cx);
                 }
             }
             Message::Ask { txn, settled_below, member } => {
@@ -338,6 +343,7 @@ impl muesli_core::Participant<Certified> for CertifiedSite {
             taken: None,
             spaces,
             objects: CertifiedObjects::default(),
+            claimed: ClaimTable::default(),
             clock: 0,
             counter: 0,
             proposed_counter: 0,

@@ -1,6 +1,7 @@
 //! What is kept of keys where commits are certified, and what is asked of it: the same wherever the
 //! same commits that conflict were applied.
 
+pub mod claimed;
 pub mod cuts;
 pub mod execute;
 pub mod objects;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use muesli_core::procedure::Class;
 use muesli_core::{
-    Action, Answer, Deferral, Delay, Effects, Failure, Gave, Nesting, Node, OpId, Operation, Scan,
-    SmallBytes, Step, Timestamp, Txn, TxnOptions,
+    Action, Answer, Deferral, Delay, Effects, Failure, Gave, Nanos, Nesting, Node, OpId, Operation,
+    Scan, SmallBytes, Step, Timestamp, Txn, TxnOptions,
 };
 
 use super::Program;
@@ -20,6 +20,8 @@ pub enum Do {
     ReadOnly,
     /// First of all: strictly serializable, though nothing is written.
     Strict,
+    /// First of all: it has lost to others so often that it is to be let through.
+    KeepsLosing,
     Get(&'static str),
     /// Writes the transaction's name.
     Put(&'static str),
@@ -148,7 +150,7 @@ impl Client {
             };
             self.next += 1;
             match operation {
-                Do::ReadOnly | Do::Strict => {}
+                Do::ReadOnly | Do::Strict | Do::KeepsLosing => {}
                 Do::Put(key) | Do::Delete(key) => {
                     let puts = operation == Do::Put(key);
                     let value = puts.then(|| self.name.as_str().into());
@@ -224,7 +226,9 @@ impl Client {
     }
 
     fn begin<P: Subject>(&mut self, node: &mut Node<P>, effects: &mut Effects<P>) -> Txn {
+        let keeps_losing = self.program.first() == Some(&Do::KeepsLosing);
         let options = TxnOptions {
+            tried_since: Nanos(u64::from(keeps_losing)),
             read_only: self.program.first() == Some(&Do::ReadOnly),
             strict: self.program.first() == Some(&Do::Strict),
             lower_bound: self.lower_bound,

@@ -147,7 +147,7 @@ pub fn explore<P: Subject>(scope: &Scope<P>, limit: usize) -> Found {
 }
 
 /// The same, to so many states at most.
-fn explore_part<P: Subject>(scope: &Scope<P>, most: usize) -> Found {
+pub fn explore_part<P: Subject>(scope: &Scope<P>, most: usize) -> Found {
     let (mut found, mut has_collected) = (Found::default(), false);
     let start = World::new(scope);
     let mut seen = BTreeSet::from([start.fingerprint()]);

@@ -6,6 +6,7 @@
 //! | `cluster […] tree=2x2` | validators above them are in this shape, and not a root alone |
 //! | `cluster […] masters=1` | further nodes, without repositories, decide for the others |
 //! | `begin t1 n0 [read_only] [strict] [lower_bound=t0] [session=1]` | a transaction at a node |
+//! | `begin t1 n0 keeps_losing` | one that has lost so often that it is to be let through |
 //! | `begin t1 n0 validated` | one whose merges look at what was read |
 //! | `begin t1 n0 stays` | one that moves no keys |
 //! | `begin t1 n0 stale=50ms [refused]` | one that may be so stale; it waits, or is refused |
@@ -190,6 +191,7 @@ impl<P: Subject> Harness<P> {
                 "stays" => options.stays = true,
                 "validated" => options.validated_merges = true,
                 "refused" => refuses = true,
+                "keeps_losing" => options.tried_since = Nanos(1),
                 other => return Err(format!("no option `{other}`").into()),
             }
         }

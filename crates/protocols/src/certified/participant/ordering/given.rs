@@ -44,7 +44,7 @@ impl CertifiedSite {
         let counters = piece(kind::COUNTERS, &((self.clock, self.counter), 0_u64));
         let cuts = piece(kind::CUTS, &self.cuts.order);
         let head = [counters, cuts].into_iter().chain(self.object_pieces());
-        let head = head.chain(self.end_pieces()).collect();
+        let head = head.chain(self.claim_pieces()).chain(self.end_pieces()).collect();
         let (clock, cursor) = (self.clock, Cursor::default());
         let given = GivenState { clock, head, cursor, next: 0, pieces: BTreeMap::new() };
         let before = self.given.insert(snapshot, given);

@@ -250,9 +250,9 @@ impl CertifiedSite {
         for (id, command) in std::mem::take(&mut self.undecided) {
             match command {
                 UndecidedCommand::Cut => self.order_cut(id, cx),
-                UndecidedCommand::Commit(BroadcastCommit { settled_below, command }) => {
-                    let (command, end) = self.decide(id, command, cx);
-                    self.finish(id, BroadcastCommit { settled_below, command }, end, cx);
+                UndecidedCommand::Commit(commit) => {
+                    let (commit, end) = self.decide(id, commit, cx);
+                    self.finish(id, commit, end, cx);
                 }
             }
         }

@@ -9,6 +9,7 @@ use crate::certified::participant::CertifiedSite;
 use crate::certified::participant::checkpoint::{kind, restore_ends};
 use crate::certified::participant::ends::SiteEnds;
 use crate::certified::participant::recent::RecentCommits;
+use crate::certified::state::claimed::{ClaimTable, ClaimedObject};
 use crate::certified::state::cuts::CutOrder;
 use crate::certified::state::objects::{CertifiedObjects, ObjectMemory};
 use crate::certified::state::readers::SiteReaders;
@@ -19,6 +20,7 @@ use crate::client_quota::ClientQuota;
 pub(in crate::certified::participant) struct TakenState {
     pub(super) spaces: Spaces,
     objects: CertifiedObjects,
+    claimed: ClaimTable,
     pub(super) clock: u64,
     pub(super) counter: u64,
     cuts: CutOrder,
@@ -29,9 +31,9 @@ impl TakenState {
     /// Nothing has come yet.
     pub(super) fn begun(settings: &Settings) -> TakenState {
         let spaces = Spaces::new(settings.hash_seed).recording_collected(settings.record_collected);
-        let (objects, clock, counter) = Default::default();
+        let (objects, claimed, clock, counter) = Default::default();
         let (cuts, ends) = (CutOrder::default(), SiteEnds::default());
-        TakenState { spaces, objects, clock, counter, cuts, ends }
+        TakenState { spaces, objects, claimed, clock, counter, cuts, ends }
     }
 
     /// Takes a piece.
@@ -56,6 +58,15 @@ impl TakenState {
                 for (object, memory) in Vec::<(u64, ObjectMemory)>::decode(&mut input)? {
                     self.objects.restore(object, memory);
                     self.counter = self.counter.max(memory.last);
+                }
+            }
+            kind::CLAIMED => {
+                for (object, one) in Vec::<(u64, ClaimedObject)>::decode(&mut input)? {
+                    if !one.is_possible() {
+                        let what = "claim on an object";
+                        return Err(WireError::Variant { what, at: 0, found: object });
+                    }
+                    self.claimed.restore(object, one);
                 }
             }
             kind::CUTS => {
@@ -102,9 +113,9 @@ impl CertifiedSite {
     pub(super) fn install(&mut self, cx: &Context<'_>) {
         let incarnation = self.incarnation.max(self.renamed.map_or(0, |name| name.0));
         let taken = self.taken.take().expect("it has begun");
-        let TakenState { spaces, objects, clock, counter, cuts, ends } = taken;
+        let TakenState { spaces, objects, claimed, clock, counter, cuts, ends } = taken;
         assert!(self.undecided.is_empty(), "commands of before are not decided");
-        (self.spaces, self.objects) = (spaces, objects);
+        (self.spaces, self.objects, self.claimed) = (spaces, objects, claimed);
         (self.clock, self.counter) = (clock, counter);
         let before = std::mem::replace(&mut self.ends, ends);
         self.ends.replace(before, ClientQuota::of(cx.settings), cx.now());
