@@ -6,6 +6,8 @@
 use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use muesli_core::{Call, Class, Fragment, Gave, Invoked, Outcome, Place, TxnId, client};
 
@@ -24,6 +26,10 @@ use crate::transaction::results::Results;
 use crate::transaction::tx::Tx;
 
 pub use crate::dispatch::block_on::block_on;
+
+/// A loop that takes no new work, as so much waits for its disk, is asked again after so long by
+/// who has a closure for it.
+const CONGESTED_PAUSE: Duration = Duration::from_millis(1);
 
 /// A database handle whose calls block.
 ///
@@ -91,7 +97,8 @@ impl Blocking {
     /// makes it the cheapest transaction there is. As [`Db::call_here`] does for tasks on a loop.
     ///
     /// # Errors
-    /// As there; [`Error::NotHere`] where the data are in another process, too.
+    /// As there; [`Error::NotHere`] where the data are in another process, and where a key that is
+    /// read is just being committed by a transaction over several loops.
     pub fn call_on<T, E: From<Error> + 'static>(
         &self,
         home: usize,
@@ -103,7 +110,14 @@ impl Blocking {
         let Some(access) = self.access(home % self.db.loops().max(1)) else {
             return Err(Error::NotHere.into());
         };
-        match access.try_enter() == Admission::Entered || access.enter() {
+        let entered = loop {
+            match access.try_enter() {
+                Admission::Entered => break true,
+                Admission::Congested => thread::sleep(CONGESTED_PAUSE),
+                Admission::Occupied | Admission::Served | Admission::Shut => break access.enter(),
+            }
+        };
+        match entered {
             true => self.run_inside(access, self.db.call_here(body)),
             false => Err(self.db.closed().into()),
         }

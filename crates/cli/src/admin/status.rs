@@ -22,33 +22,39 @@ pub struct Watching {
     pub times: Option<u64>,
 }
 
-/// What all servers have said at a moment.
+/// What all servers have said, one after the other.
 struct StatusLook {
+    /// Of each server what it has said; `None`: it did not answer.
+    servers: BTreeMap<NodeId, Option<AnsweredLook>>,
+}
+
+/// What a server has said, and when.
+struct AnsweredLook {
     at: Instant,
-    /// Of each server: names and numbers in order; `None`: it did not answer.
-    servers: BTreeMap<NodeId, Option<Vec<(String, u64)>>>,
+    numbers: Vec<(String, u64)>,
 }
 
 impl StatusLook {
     fn of(addresses: &[String]) -> anyhow::Result<StatusLook> {
         let map = reach::first(addresses)?.welcome.map;
-        let at = Instant::now();
         let there = map.servers.iter().filter(|(node, _)| !map.left.contains(node));
         let asked = there.map(|(node, address)| {
-            (*node, visit::status(address, WITHIN).ok().map(|visited| visited.status))
+            let answered = visit::status(address, WITHIN).ok();
+            let look = |numbers| AnsweredLook { at: Instant::now(), numbers };
+            (*node, answered.map(|visited| look(visited.status)))
         });
-        Ok(StatusLook { at, servers: asked.collect() })
+        Ok(StatusLook { servers: asked.collect() })
     }
 
     fn number(&self, server: &NodeId, name: &str) -> Option<u64> {
-        let numbers = self.servers.get(server)?.as_ref()?;
-        numbers.iter().find(|(it, _)| it == name).map(|(_, number)| *number)
+        let look = self.servers.get(server)?.as_ref()?;
+        look.numbers.iter().find(|(it, _)| it == name).map(|(_, number)| *number)
     }
 
     /// All names, each once, in the order in which they are said.
     fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        for (name, _) in self.servers.values().flatten().flatten() {
+        for (name, _) in self.servers.values().flatten().flat_map(|look| &look.numbers) {
             if !names.contains(&&**name) {
                 names.push(name);
             }
@@ -84,7 +90,8 @@ impl StatusLook {
     fn rate(&self, before: &StatusLook, server: &NodeId, name: &str) -> Option<f64> {
         let known = STATUS_NUMBERS.iter().find(|it| it.name == name)?;
         let (now, then) = (self.number(server, name)?, before.number(server, name)?);
-        let seconds = self.at.duration_since(before.at).as_secs_f64().max(1e-3);
+        let at = |look: &StatusLook| Some(look.servers.get(server)?.as_ref()?.at);
+        let seconds = at(self)?.duration_since(at(before)?).as_secs_f64().max(1e-3);
         let grows = known.kind == NumberKind::Counter && now >= then;
         grows.then(|| (now - then) as f64 / seconds)
     }
@@ -125,9 +132,12 @@ mod tests {
     use super::*;
 
     fn look(after: u64, numbers: Option<&[(&str, u64)]>) -> StatusLook {
-        let owned = |it: &[(&str, u64)]| it.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
         let at = Instant::now() + Duration::from_secs(after);
-        StatusLook { at, servers: BTreeMap::from([(NodeId(0), numbers.map(owned))]) }
+        let owned = |it: &[(&str, u64)]| {
+            let numbers = it.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect();
+            AnsweredLook { at, numbers }
+        };
+        StatusLook { servers: BTreeMap::from([(NodeId(0), numbers.map(owned))]) }
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Tx {
     /// How long it may wait the transaction's [timeout](crate::Db::timeout) says. A read-only
     /// transaction, which keeps no note of what it reads, is run once more before it sleeps, as a
     /// [strict](crate::Db::strict) one, which does. Under `repeatable-read` it is run again after a
-    /// pause where it has read a range.
+    /// pause where all that it has read is more than a transaction may have.
     ///
     /// A transaction with [open children](crate::Db::transact_nested), and an open child, has what
     /// its open children did undone first, as nobody sleeps with what others wait for; and it waits

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// Most header lines of a request.
 const HEADERS_MAX: usize = 64;
-/// A request has come, and its answer gone, after so long, or the connection is closed.
+/// A request has come after so long, and its answer gone after as long again, or the connection is
+/// closed.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// An answer.
@@ -57,9 +58,21 @@ pub fn serve(mut stream: TcpStream, answer: impl FnOnce(&str) -> Result<HttpAnsw
     let Some(request) = read_request(&mut stream, Instant::now() + WITHIN) else { return };
     let has_body = request.as_ref().map_or(true, |it| it.has_body);
     let answered = request.and_then(|it| answer(&it.path)).unwrap_or_else(Refused::answer);
-    let bytes = encode(&answered, has_body);
-    // Who has gone away is no matter.
-    let _ = stream.set_write_timeout(Some(WITHIN)).and_then(|()| stream.write_all(&bytes));
+    write(&mut stream, &encode(&answered, has_body), Instant::now() + WITHIN);
+}
+
+/// Writes until the time is over. Who has gone away is no matter.
+fn write(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) {
+    while !bytes.is_empty() {
+        let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero());
+        if left.is_none() || stream.set_write_timeout(left).is_err() {
+            return;
+        }
+        match stream.write(bytes) {
+            Ok(0) | Err(_) => return,
+            Ok(count) => bytes = &bytes[count..],
+        }
+    }
 }
 
 /// `None`: nobody is there any more, or the time is over.

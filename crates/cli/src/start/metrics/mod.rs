@@ -1,7 +1,7 @@
 //! What a monitoring system asks a server: its numbers, whether it is alive, whether it is ready.
 //!
 //! A thread of its own answers HTTP. For each question it asks the server over the same ports as
-//! everybody else does, so that an answer says that the server answers: its loops, and its door for
+//! everybody else does, so that an answer says that the server answers: its loops, and its port for
 //! Redis clients.
 
 mod http;
@@ -65,11 +65,22 @@ fn answer_aside(stream: TcpStream, sources: &Arc<Vec<MetricsSource>>, running: &
         running.fetch_sub(1, Ordering::AcqRel);
         return;
     }
-    let (sources, running) = (Arc::clone(sources), Arc::clone(running));
-    thread::spawn(move || {
+    let (sources, answering) = (Arc::clone(sources), Answering(Arc::clone(running)));
+    let answered = move || {
+        let _answering = answering;
         http::serve(stream, |path| answer(path, &sources));
-        running.fetch_sub(1, Ordering::AcqRel);
-    });
+    };
+    // Where there is no thread to be had the connection is closed.
+    drop(thread::Builder::new().spawn(answered));
+}
+
+/// Counts as one that is being answered, until this is dropped.
+struct Answering(Arc<AtomicUsize>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// What is answered to this path.

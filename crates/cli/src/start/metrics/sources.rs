@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use muesli_cluster::lifecycle::visit;
 
-/// The server answers within so long.
+/// A server takes no longer for a step of an answer.
 const WITHIN: Duration = Duration::from_secs(2);
 /// The longest answer to `INFO`, in bytes.
 const INFO_BYTES_MAX: u64 = 1 << 20;
 /// What of `INFO` is asked for: nothing that reads data.
 const INFO: &[u8] = b"INFO server clients memory persistence stats\r\n";
 
-/// A door of the server.
+/// A port of the server.
 #[derive(Clone, Debug)]
 pub enum MetricsSource {
     /// Its own protocol, of the first of so many loops.
@@ -72,8 +72,11 @@ fn native(address: &str, loops: usize) -> anyhow::Result<NumbersByNode> {
     let own = node..node + loops.max(1) as u32;
     let mut all = vec![(node, first.status)];
     let servers = first.welcome.map.servers;
-    for (other, address) in servers.iter().filter(|(it, _)| it.0 != node && own.contains(&it.0)) {
-        all.push((other.0, visit::status(address, WITHIN)?.status));
+    for (other, told) in servers.iter().filter(|(it, _)| it.0 != node && own.contains(&it.0)) {
+        // Others may reach this server at another address than it is at itself.
+        let port = told.rsplit(':').next().unwrap_or_default();
+        let here = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        all.push((other.0, visit::status(&format!("{here}:{port}"), WITHIN)?.status));
     }
     Ok(all)
 }

@@ -29,10 +29,10 @@ pub fn metrics(all: &[Measured]) -> String {
         metrics.entry(name).or_insert_with(empty).samples.push(sample);
     };
     for measured in all {
-        let door = if measured.is_redis { "redis" } else { "native" };
+        let port = if measured.is_redis { "redis" } else { "native" };
         let about = "1: the server answers there".to_owned();
         let up = ("muesli_up".to_owned(), about, NumberKind::Gauge);
-        add(up, (format!("door=\"{door}\""), u64::from(measured.trouble.is_none())));
+        add(up, (format!("port=\"{port}\""), u64::from(measured.trouble.is_none())));
         for (node, numbers) in &measured.numbers {
             for (name, number) in numbers {
                 let described = match measured.is_redis {
@@ -126,14 +126,14 @@ mod tests {
             "muesli_map_taken{node=\"3\"} 1",
             "# TYPE muesli_redis_total_commands_processed counter",
             "muesli_redis_total_commands_processed 5",
-            "muesli_up{door=\"native\"} 1",
-            "muesli_up{door=\"redis\"} 1",
+            "muesli_up{port=\"native\"} 1",
+            "muesli_up{port=\"redis\"} 1",
         ] {
             assert!(text.lines().any(|it| it == line), "{line} is not in\n{text}");
         }
         assert!(!text.contains("tcp_port"), "{text}");
         let silent = Measured { trouble: Some("no answer".to_owned()), ..Measured::default() };
-        assert!(metrics(&[silent]).contains("muesli_up{door=\"native\"} 0\n"));
+        assert!(metrics(&[silent]).contains("muesli_up{port=\"native\"} 0\n"));
     }
 
     #[test]

@@ -301,10 +301,10 @@ impl NestingLevel {
         };
         let (depth, does) = (self.depth, verb(access));
         let writer = own.writers.get(&(*space, key.clone())).map_or(&[][..], Vec::as_slice);
-        let (writer, level) = (name_child(writer), depth + writer.len());
+        let writer = name_child(writer);
         Some(format!(
             "the transaction at level {depth} {does} key `{key:?}` of space number {}, which \
-             {writer}, at level {level}, has written and committed: separate what the levels use, \
+             {writer} has written and committed: separate what the levels use, \
              or let another open child do it",
             space.0
         ))

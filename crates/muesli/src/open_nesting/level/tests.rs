@@ -141,8 +141,8 @@ fn errors_name_both_accesses_their_levels_and_the_child() {
         assert!(text.contains(part), "{part}: {text}");
     }
     for (name, does, by) in [
-        ("b", "transaction at level 0 reads key `b`", "which open child number 2, at level 1, has"),
-        ("c", "level 0 reads", "open child number 1 of open child number 2, at level 2, has"),
+        ("b", "transaction at level 0 reads key `b`", "which open child number 2 has"),
+        ("c", "level 0 reads", "open child number 1 of open child number 2 has"),
     ] {
         let (root, child) = two();
         write(&child, "b").unwrap();

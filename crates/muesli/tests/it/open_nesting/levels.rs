@@ -102,7 +102,7 @@ fn levels_that_use_the_same_keys_are_an_error() {
     let texts = [
         &["open child number 2, at level 1, writes key `", "transaction at level 0 has read"][..],
         &["open child number 2, at level 1, reads key `", "level 0 has written and not committed"],
-        &["transaction at level 0 reads key `", "open child number 1, at level 1, has written"],
+        &["transaction at level 0 reads key `", "open child number 1 has written"],
         &["is the open nesting layer's own"],
     ];
     for (case, parts) in texts.into_iter().enumerate() {

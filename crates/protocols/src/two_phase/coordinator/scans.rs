@@ -163,8 +163,8 @@ impl<V: Variant> Coordinator<V> {
             let (lo, hi) = (&seen.lo, seen.hi.as_ref());
             slot.sets.operations.scan(seen.space, lo, hi, rows.into_iter());
         }
-        if !V::POLICIES.reading.has_snapshots() && slot.scanned.last() != Some(&seen) {
-            slot.scanned.push(seen.clone());
+        if !V::POLICIES.reading.has_snapshots() {
+            slot.note_scanned(&seen, &cx.settings.limits);
         }
         if slot.keeps_reads() {
             if V::POLICIES.validation.has_rows() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::exceeded::Limit;
-use muesli_core::limits::check_size;
+use muesli_core::limits::{check_size, range_bytes};
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::ranges::KeyRange;
 use muesli_core::{
@@ -68,7 +68,9 @@ pub(in crate::two_phase) struct Slot<V: Variant> {
     /// What was read, where reads are made at no snapshot: it is what is read again.
     pub seen: BTreeMap<(SpaceId, SmallBytes), Found>,
     /// The ranges that were read, if reads are made at no snapshot.
-    pub scanned: Vec<KeyRange>,
+    pub scanned: BTreeSet<KeyRange>,
+    /// The bytes of these.
+    pub scanned_bytes: usize,
 }
 
 impl<V: Variant> Slot<V> {
@@ -93,7 +95,8 @@ impl<V: Variant> Slot<V> {
             locked: BTreeSet::new(),
             locked_at: BTreeSet::new(),
             seen: BTreeMap::new(),
-            scanned: Vec::new(),
+            scanned: BTreeSet::new(),
+            scanned_bytes: 0,
         }
     }
 
@@ -129,10 +132,21 @@ impl<V: Variant> Slot<V> {
         if !V::POLICIES.reading.has_snapshots() {
             self.seen.clear();
             self.scanned.clear();
+            self.scanned_bytes = 0;
         }
         if V::POLICIES.locking.may_lock_at_writes() {
             self.locked.clear();
             self.locked_at.clear();
+        }
+    }
+
+    /// Notes a range that was read at no snapshot, once, unless there are more of them than a
+    /// transaction may have: then none of it can be watched.
+    pub fn note_scanned(&mut self, range: &KeyRange, limits: &Limits) {
+        let most = limits.transaction_bytes;
+        if self.scanned_bytes <= most && !self.scanned.contains(range) {
+            self.scanned_bytes += range_bytes(range);
+            self.scanned.insert(range.clone());
         }
     }
 

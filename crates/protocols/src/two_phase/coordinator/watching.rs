@@ -6,7 +6,7 @@
 //! its watches are asked for again: soon where a link came, and once in a while in case that a
 //! repository has forgotten them.
 
-use muesli_core::limits::{ENTRY_BYTES, range_bytes};
+use muesli_core::limits::ENTRY_BYTES;
 use muesli_core::parts::locator::Static;
 use muesli_core::recorder::Status;
 use muesli_core::{Answer, Failure, Nanos, NodeId, OpId, RepositoryId, Step, Txn, TxnId};
@@ -39,7 +39,6 @@ impl<V: Variant> Coordinator<V> {
         };
         let checked = slot.check_size(&cx.settings.limits);
         let snapshot = slot.reads_at().clone();
-        let scanned_at_snapshot = V::POLICIES.reading.has_snapshots();
         let mut parts: Vec<(RepositoryId, WatchRequest<V>)> = Vec::new();
         self.next_request += 1;
         let request = self.next_request;
@@ -54,9 +53,9 @@ impl<V: Variant> Coordinator<V> {
                 parts.len() - 1
             }
         };
-        let Slot { sets, seen, scanned, .. } = &self.slots[txn.slot as usize];
-        let seen_bytes = seen.keys().map(|(_, key)| key.len() + ENTRY_BYTES).sum::<usize>()
-            + scanned.iter().map(range_bytes).sum::<usize>();
+        let Slot { sets, seen, scanned, scanned_bytes, .. } = &self.slots[txn.slot as usize];
+        let seen_bytes = seen.keys().map(|(_, key)| key.len() + ENTRY_BYTES).sum::<usize>();
+        let seen_bytes = seen_bytes + scanned_bytes;
         let is_watched = seen_bytes <= cx.settings.limits.transaction_bytes;
         for ((space, key), found) in seen.iter().filter(|_| is_watched) {
             let partition = cx.catalog.partition(*space, key);
@@ -69,7 +68,7 @@ impl<V: Variant> Coordinator<V> {
             parts[place].1.reads.push((read.space, read.key.clone(), read.version));
         }
         let scanned = scanned.iter().filter(|_| is_watched);
-        for range in sets.scans.iter().filter(|_| scanned_at_snapshot).chain(scanned) {
+        for range in sets.scans.iter().chain(scanned) {
             let (lo, hi) = (&range.lo, range.hi.as_ref());
             for partition in cx.catalog.partitions_of_range(range.space, lo, hi) {
                 let to = Static.replicas_of(partition, cx.catalog).next();

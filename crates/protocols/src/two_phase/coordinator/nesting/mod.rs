@@ -86,7 +86,9 @@ impl<V: Variant> Coordinator<V> {
             Ok(None) => return Step::Done(Ok(())),
             Err(failure) => return Step::Done(Err(failure)),
         };
-        let validates = slot.options.validated_merges && slot.can_look_again();
+        // Where something was scanned, which is not looked at, a look would undo what may be right.
+        let has_scanned = slot.sets.level_of_first_scan().is_some();
+        let validates = slot.options.validated_merges && slot.can_look_again() && !has_scanned;
         if validates {
             return Step::Wait(self.look_before_merge(txn, here, cx));
         }
