@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use muesli::blocking::block_on;
 use muesli::nesting_choice::{NestingChoice, NestingModel};
-use muesli::{Db, Error, ErrorKind, Options, Space, SpaceOptions, Tx};
+use muesli::{Db, Error, ErrorKind, Options, Range, Space, SpaceOptions, Tx};
 
 fn open(protocol: &str) -> Db {
     let options = Options { protocol: protocol.to_owned(), ..Options::default() };
@@ -328,6 +328,28 @@ fn a_merge_that_looks_first_runs_its_child_again() {
         };
         let read = db.validating_merges().blocking().transact(body).unwrap();
         assert_eq!((read.as_str(), runs.load(Ordering::Relaxed)), ("changed", 2), "{protocol}");
+    }
+}
+
+/// What was scanned is not looked at before a merge: it is validated with the commit, once.
+#[test]
+fn a_validated_merge_after_a_scan_commits_at_once() {
+    for protocol in ["score", "two-phase-commit", "hierarchy", "tfa", "gmu", "bumper"] {
+        let db = open(protocol);
+        let space = db.space("s").unwrap();
+        let runs = Arc::new(AtomicU32::new(0));
+        let counted = runs.clone();
+        let body = async move |tx: &Tx| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tx.put(space, "mine", "parent").await?;
+            let rows = tx.scan(space, Range::prefix("a")).await?.len();
+            text(tx, space, "b").await?;
+            tx.nested(async |child| text(child, space, "a").await.map(drop)).await?;
+            tx.nested(async |child| child.scan(space, Range::prefix("b")).await.map(drop)).await?;
+            Ok::<_, Error>(rows)
+        };
+        let rows = db.validating_merges().blocking().transact(body).unwrap();
+        assert_eq!((rows, runs.load(Ordering::Relaxed)), (0, 1), "{protocol}");
     }
 }
 
