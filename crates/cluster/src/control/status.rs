@@ -60,6 +60,7 @@ pub const STATUS_NUMBERS: &[StatusNumber] = &[
     counter("versions-installed", "versions that commits have installed"),
     counter("versions-collected", "old versions and deletions that nobody needed any more"),
     counter("snapshots-moved", "snapshots of running transactions that moved to later ones"),
+    counter("claims", "commits refused here whose transactions hold what they have read"),
     counter("partial-aborts", "parts of transactions that were undone alone"),
     counter(
         "operations-given-up",
@@ -162,6 +163,7 @@ impl Loop {
             given_up,
             partial_aborts,
             snapshots_moved,
+            claimed,
         } = environment.maintenance;
         vec![
             ("repositories", inner.machine.repositories() as u64),
@@ -174,6 +176,7 @@ impl Loop {
             ("versions-collected", collected),
             ("snapshots-moved", snapshots_moved),
             ("partial-aborts", partial_aborts),
+            ("claims", claimed),
             ("operations-given-up", given_up),
             ("doubts-ended", finished),
             ("snapshots-aged", snapshots_aged),
