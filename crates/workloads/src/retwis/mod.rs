@@ -269,7 +269,7 @@ impl Retwis {
         let (shown, attempts) = call_plan::<ReadTimeline>(&reader, &mut seat.several, &of).await;
         let mut ledger = self.ledgers.of(seat.client);
         let what = format_args!("timeline of {}", of.user);
-        ledger.wrong_timelines.judge(what, &shown, |shown| is_whole(shown));
+        ledger.wrong_timelines.judge(what, &shown, is_whole);
         drop(ledger);
         (ended(shown), attempts)
     }

@@ -263,7 +263,8 @@ mod tests {
         assert!(all.iter().all(|it| it.authors.len() <= LOADED_AT_ONCE));
         let authors = all.iter().flat_map(|it| &it.authors).map(|it| it.0);
         assert!(authors.eq(1..=150_000));
-        assert_eq!(all.iter().map(|it| it.subjects.len()).sum::<usize>(), SUBJECTS.into());
+        let subjects: usize = all.iter().map(|it| it.subjects.len()).sum();
+        assert_eq!(subjects, usize::from(SUBJECTS));
     }
 
     #[test]

@@ -143,8 +143,10 @@ impl<'a> AuctionAudit<'a> {
         for orphan in all.iter().filter(|it| !rows.items.contains_key(it)) {
             wrong.add(|| format!("rows of {orphan:?}, which is no item"));
         }
-        let watched_by = |user: &u64| self.first[user].watched.iter().map(|it| (*user, it.0, it.1));
-        let watched: BTreeSet<_> = self.first.keys().flat_map(watched_by).collect();
+        let watched_by = |of: &LoadedSeller| {
+            of.watched.iter().map(|it| (of.user, it.0, it.1)).collect::<Vec<_>>()
+        };
+        let watched: BTreeSet<_> = self.first.values().flat_map(watched_by).collect();
         let found: BTreeSet<_> = rows.watched.keys().copied().collect();
         for other in found.symmetric_difference(&watched) {
             wrong.add(|| format!("{other:?} came to what is watched, or went"));
