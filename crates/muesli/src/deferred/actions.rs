@@ -114,6 +114,7 @@ impl Tx {
         action: Action,
         answered: bool,
     ) -> Result<Where, Error> {
+        self.note_write();
         self.check(space)?;
         let delay = Delay::Action(space.id, key, action);
         let run = match self.delay(&delay, answered).await? {
@@ -139,6 +140,7 @@ impl Tx {
         arguments: &P::Arguments,
         answered: bool,
     ) -> Result<Where, Error> {
+        self.note_write();
         let fragment = encoding::fragment::<P>(place, arguments)?;
         let arguments = fragment.arguments.clone();
         let delay = Delay::Call(fragment.procedure, fragment.place, fragment.arguments);

@@ -32,7 +32,7 @@ impl Tx {
     /// run again, go by what the database said, whatever a body makes of it.
     ///
     /// Under protocols without levels (`granola`) a child is run as a part of its transaction, and
-    /// where it returns an error the transaction cannot commit.
+    /// where it returns an error after it has written the transaction cannot commit.
     ///
     /// ```
     /// use muesli::{Db, Error, Options, SpaceOptions};
@@ -96,7 +96,7 @@ impl Tx {
             self.wake_at(child.alarm());
             let waits = caught && child.conflict() == Some(Error::Retry);
             let ended = match (child.conflict(), &ran) {
-                _ if waits => open.give_up().await,
+                _ if waits => open.give_up(child.has_written()).await,
                 (Some(conflict), _) => Err(conflict),
                 (None, Ok(_)) => {
                     let begun = PartRun::begun(part);
@@ -104,11 +104,14 @@ impl Tx {
                     PartRun::sub_commit_since(part, begun);
                     merged
                 }
-                (None, Err(_)) => open.give_up().await,
+                (None, Err(_)) => open.give_up(child.has_written()).await,
             };
             match ended {
                 Ok(()) if waits => return Ok(None),
                 Ok(()) => {
+                    if child.has_written() && ran.is_ok() {
+                        self.note_write();
+                    }
                     part.filter(|_| ran.is_ok()).inspect(|it| it.ended_well());
                     if let (Ok(_), Some(objects)) = (&ran, child.objects.get()) {
                         objects.merge_into(&self.objects);
@@ -152,6 +155,9 @@ impl Tx {
         let ran = body(&part).await;
         let part = part.borrow();
         self.wake_at(part.alarm());
+        if part.has_written() {
+            self.note_write();
+        }
         match (part.conflict(), ran) {
             (Some(conflict), _) => {
                 let is_whole = matches!(conflict, Error::Conflict { .. });
@@ -234,14 +240,17 @@ impl<'a> OpenChild<'a> {
         Ok(())
     }
 
-    /// Its body gave up: its writes are undone.
-    async fn give_up(&mut self) -> Result<(), Error> {
+    /// Its body gave up: its writes are undone, if there are any.
+    async fn give_up(&mut self, has_written: bool) -> Result<(), Error> {
         match self.nesting {
             Nesting::Closed => {
-                self.parent.level(Operation::Unnest, self.level, Duration::ZERO).await?
+                self.parent.level(Operation::Unnest, self.level, Duration::ZERO).await?;
             }
-            Nesting::Flat => self.parent.level(cannot_undo, self.level, Duration::ZERO).await?,
-        };
+            Nesting::Flat if has_written => {
+                self.parent.level(cannot_undo, self.level, Duration::ZERO).await?;
+            }
+            Nesting::Flat => {} // What it has read its transaction is validated with.
+        }
         self.end();
         Ok(())
     }

@@ -55,6 +55,7 @@ impl Tx {
         value: impl Into<SmallBytes>,
     ) -> Reply<'_, PutOperation> {
         let value = Some(value.into());
+        self.note_write();
         Reply::new(self, space, PutOperation { space: space.id, key: key.into(), value })
     }
 
@@ -64,6 +65,7 @@ impl Tx {
     /// As [`put`](Self::put).
     #[inline]
     pub fn delete(&self, space: Space, key: impl Into<SmallBytes>) -> Reply<'_, PutOperation> {
+        self.note_write();
         Reply::new(self, space, PutOperation { space: space.id, key: key.into(), value: None })
     }
 

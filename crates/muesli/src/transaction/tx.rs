@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use muesli_core::client::{self, Engine};
@@ -46,6 +46,8 @@ pub struct Tx {
     /// Where it waits for a change: when its body is to be run again even without one, in
     /// nanoseconds; zero: never.
     alarm: AtomicU64,
+    /// Whether it is a level of its own, or a part of one, that has written.
+    has_written: AtomicBool,
 }
 
 /// What keeps operations of a [`Tx`] from a call to the loop that polls them.
@@ -93,8 +95,22 @@ impl Tx {
     #[inline]
     pub(crate) fn at(database: u64, origin: Origin, txn: Txn, retry: Retry) -> Tx {
         let (conflict, objects, way) = (OnceLock::new(), OnceLock::new(), AtomicU8::new(0));
-        let (detour, level, choosing, alarm) = (None, 0, None, AtomicU64::new(0));
-        Tx { database, origin, txn, detour, conflict, objects, level, way, retry, choosing, alarm }
+        let (detour, level, choosing) = (None, 0, None);
+        let (alarm, has_written) = (AtomicU64::new(0), AtomicBool::new(false));
+        Tx {
+            database,
+            origin,
+            txn,
+            detour,
+            conflict,
+            objects,
+            level,
+            way,
+            retry,
+            choosing,
+            alarm,
+            has_written,
+        }
     }
 
     /// The same, whose children are run as was chosen.
@@ -266,6 +282,19 @@ impl Tx {
             self.way.fetch_or(TxFlags::UNDONE, Relaxed);
         }
         error
+    }
+
+    /// A write is asked for. Only of children it matters whether they have any.
+    #[inline]
+    pub(crate) fn note_write(&self) {
+        if self.level > 0 {
+            self.has_written.store(true, Relaxed);
+        }
+    }
+
+    /// Whether this child has written.
+    pub(crate) fn has_written(&self) -> bool {
+        self.has_written.load(Relaxed)
     }
 
     /// When it is to be run again where nothing has changed until then.

@@ -237,6 +237,27 @@ fn without_levels_a_child_is_a_part_of_its_transaction() {
     assert!(refused.to_string().contains("undoes no part"), "{refused}");
     assert_eq!(runs.load(Ordering::Relaxed), 1);
     assert_eq!(stored(&db, ["a", "b", "c"]), ["child", "parent", ""].map(str::to_owned));
+    // One that has only read leaves nothing to be undone.
+    let body = async move |tx: &Tx| {
+        let given_up = tx.nested(async |child| {
+            child.get(space, "a").await?;
+            Err::<(), _>(Error::rollback("no"))
+        });
+        assert_eq!(given_up.await, Err(Error::rollback("no")));
+        tx.put(space, "c", "kept").await
+    };
+    db.blocking().transact(body).unwrap();
+    assert_eq!(stored(&db, ["a", "b", "c"]), ["child", "parent", "kept"].map(str::to_owned));
+    // What a child within it has written is its own.
+    let body = async move |tx: &Tx| {
+        let given_up = tx.nested(async |child| {
+            child.nested(async |inner| inner.put(space, "c", "inner").await).await?;
+            Err::<(), _>(Error::rollback("no"))
+        });
+        given_up.await.or(Ok::<_, Error>(()))
+    };
+    let refused = db.blocking().transact(body).unwrap_err();
+    assert!(refused.to_string().contains("undoes no part"), "{refused}");
 }
 
 /// How often the bodies of a transaction and of its child ran.
