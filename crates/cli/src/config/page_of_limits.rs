@@ -291,7 +291,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
     ),
     (
         "resp/src/users/hashes.rs",
-        "LANES_MAX: u32 = 8;",
+        "PARALLEL_MAX: u32 = 8;",
         "| 256 MiB of memory, 10 passes, 8 lanes |",
     ),
     (

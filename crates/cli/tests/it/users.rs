@@ -33,7 +33,7 @@ fn users(folder: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A server, killed when it is dropped, and what it has said until it serves.
+/// A server, killed when it is dropped, and what it has announced until it serves.
 struct Asking(Child, Vec<String>);
 
 impl Asking {
@@ -45,23 +45,23 @@ impl Asking {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = Vec::new();
+        let mut announced = Vec::new();
         let output = BufReader::new(child.stdout.take().unwrap());
         for line in output.lines().map(Result::unwrap) {
             let is_last = line.contains("http://");
-            said.push(line);
+            announced.push(line);
             if is_last {
                 break;
             }
         }
-        Asking(child, said)
+        Asking(child, announced)
     }
 
-    fn says(&self, text: &str) -> bool {
+    fn announced(&self, text: &str) -> bool {
         self.1.iter().any(|line| line.contains(text))
     }
 
-    /// What is behind these words in what it has said.
+    /// What is behind these words in what it has announced.
     fn behind(&self, words: &str) -> String {
         let rest = self.1.iter().find_map(|line| line.split_once(words)).unwrap().1;
         rest.split([';', '/', ' ']).next().unwrap().to_owned()
@@ -90,7 +90,7 @@ fn a_server_with_users_asks_who_connects_and_measures_itself() {
         (&["--resp", "127.0.0.1:0", "--users", &users, "--listen", "127.0.0.1:0"], false),
     ] {
         let server = Asking::start(further);
-        assert_eq!(server.says("in the clear"), warns, "{:?}", server.1);
+        assert_eq!(server.announced("in the clear"), warns, "{:?}", server.1);
         let mut admin = server.client("ann:secret").unwrap();
         let _: () = admin.set("a", 1).unwrap();
         let mut reader = server.client("cid:secret").unwrap();
@@ -112,9 +112,9 @@ fn without_users_a_server_that_others_reach_is_refused_or_warns() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(error.contains("`--users FILE`") && error.contains("`--insecure`"), "{error}");
     let server = Asking::start(&["--resp", "0.0.0.0:0", "--insecure"]);
-    assert!(server.says("whoever can connect can do everything"), "{:?}", server.1);
+    assert!(server.announced("whoever can connect can do everything"), "{:?}", server.1);
     let server = Asking::start(&["--resp", "127.0.0.1:0"]);
-    assert!(!server.says("warning"), "{:?}", server.1);
+    assert!(!server.announced("warning"), "{:?}", server.1);
 }
 
 #[test]

@@ -41,13 +41,13 @@ pub(crate) enum CheckedPassword {
     Right(Arc<RespUser>),
     Wrong,
     /// That takes a while: whether it is right comes by and by, of this user, if there is one.
-    Later(LaterCheck),
+    Pending(PendingCheck),
     /// Too many wait.
     Busy,
 }
 
 /// A password that a thread checks.
-pub(crate) struct LaterCheck {
+pub(crate) struct PendingCheck {
     pub answer: oneshot::Receiver<bool>,
     /// Who it is, if the password is right; `None`: nobody is, however that ends.
     user: Option<Arc<RespUser>>,
@@ -114,7 +114,7 @@ impl PasswordChecks {
         let (answer, answered) = oneshot::channel();
         let check = PasswordCheck { user: user.clone(), password: password.to_vec(), answer };
         match self.queue.try_send(check) {
-            Ok(()) => CheckedPassword::Later(LaterCheck {
+            Ok(()) => CheckedPassword::Pending(PendingCheck {
                 answer: answered,
                 user: known.cloned(),
                 tag: self.tagged(name, password).to_vec(),
@@ -124,7 +124,7 @@ impl PasswordChecks {
     }
 
     /// A thread has said whether a password is right: whose it is, if so.
-    pub fn end(&self, is_right: bool, check: LaterCheck) -> Option<Arc<RespUser>> {
+    pub fn end(&self, is_right: bool, check: PendingCheck) -> Option<Arc<RespUser>> {
         let user = check.user.filter(|_| is_right)?;
         self.remembered.borrow_mut().insert(user.name.clone(), check.tag);
         Some(user)
@@ -182,7 +182,7 @@ mod tests {
         match checks.begin(name.as_bytes(), password.as_bytes()) {
             CheckedPassword::Right(user) => (user.name == name, false),
             CheckedPassword::Wrong => (false, false),
-            CheckedPassword::Later(mut check) => {
+            CheckedPassword::Pending(mut check) => {
                 let is_right = block_on(&mut check.answer).unwrap();
                 (checks.end(is_right, check).is_some_and(|it| it.name == name), true)
             }
@@ -218,7 +218,7 @@ mod tests {
         let mut all = Vec::new();
         let begun = (0..2 * (THREADS + WAITING_MAX)).filter(|at| {
             match checks.begin(b"ann", at.to_string().as_bytes()) {
-                CheckedPassword::Later(check) => all.push(check),
+                CheckedPassword::Pending(check) => all.push(check),
                 CheckedPassword::Busy => return false,
                 _ => panic!("no password is right"),
             }

@@ -9,7 +9,7 @@ use argon2::{Argon2, Params};
 /// A hash is made with at most so much memory, in KiB, so many passes, and so many lanes.
 const MEMORY_KIB_MAX: u32 = 256 << 10;
 const PASSES_MAX: u32 = 10;
-const LANES_MAX: u32 = 8;
+const PARALLEL_MAX: u32 = 8;
 /// The longest password, in bytes.
 pub(super) const PASSWORD_BYTES_MAX: usize = 1024;
 /// The shortest salt and the shortest hash, in bytes.
@@ -48,11 +48,11 @@ impl StoredHash {
         }
         let params = Params::try_from(&hash)
             .map_err(|why| format!("the hash has parameters that make no sense: {why}"))?;
-        let (memory, passes, lanes) = (params.m_cost(), params.t_cost(), params.p_cost());
-        if memory > MEMORY_KIB_MAX || passes > PASSES_MAX || lanes > LANES_MAX {
+        let (memory, passes, parallel) = (params.m_cost(), params.t_cost(), params.p_cost());
+        if memory > MEMORY_KIB_MAX || passes > PASSES_MAX || parallel > PARALLEL_MAX {
             return Err(format!(
-                "the hash costs m={memory} KiB of memory, t={passes} passes, p={lanes} lanes: at \
-                 most m={MEMORY_KIB_MAX},t={PASSES_MAX},p={LANES_MAX} are allowed"
+                "the hash costs m={memory} KiB of memory, t={passes} passes, p={parallel} lanes: \
+                 at most m={MEMORY_KIB_MAX},t={PASSES_MAX},p={PARALLEL_MAX} are allowed"
             ));
         }
         Ok(StoredHash(hash))

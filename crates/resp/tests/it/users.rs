@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muesli::Options;
 use muesli_resp::{RespOptions, RespUsers, UserRole};
-use redis::{Commands, ErrorKind};
+use redis::Commands;
 
 use crate::client::{Client, Server};
 
@@ -210,11 +210,11 @@ fn others_are_served_while_passwords_are_checked_and_so_many_wait() {
     for (at, guesser) in guessers.iter_mut().enumerate() {
         guesser.begin(&format!("AUTH bob {at}"));
     }
-    for at in 0..100 {
+    for at in 0..20 {
         writer.play(&format!("SET a {at} -> OK"));
     }
     // Its password was right before, and is not checked again.
-    client(&server, "bob").play("GET a -> 99");
+    client(&server, "bob").play("GET a -> 19");
     let waiting = guessers.iter_mut().filter_map(|it| it.comes_within(Duration::from_millis(1)));
     assert!(waiting.filter(|comes| !comes).count() > 0, "they have not waited");
     let replies: Vec<_> = guessers.iter_mut().map(Client::reply).collect();
@@ -222,7 +222,7 @@ fn others_are_served_while_passwords_are_checked_and_so_many_wait() {
     let busy = replies.iter().filter(is_busy).count();
     let wrong = replies.iter().filter(|it| *it == WRONG).count();
     assert!(busy > 0 && wrong >= 64 && busy + wrong == 150, "{busy} {wrong}");
-    guessers[0].play("AUTH bob bob -> OK\nGET a -> 99");
+    guessers[0].play("AUTH bob bob -> OK\nGET a -> 19");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn the_crate_redis_says_who_it_is() -> redis::RedisResult<()> {
         assert_eq!(refused.code(), Some("NOPERM"));
         assert_eq!(open(":none")?.get::<_, i64>("a")?, 1);
         let refused = open("bob:wrong").err().unwrap();
-        assert!(matches!(refused.kind(), ErrorKind::AuthenticationFailed), "{refused}");
+        assert_eq!(refused.code(), Some("WRONGPASS"));
         let mut stranger =
             redis::Client::open(format!("redis://{}/", server.address()))?.get_connection()?;
         let refused = stranger.get::<_, i64>("a").unwrap_err();

@@ -70,7 +70,7 @@ pub(super) async fn authenticate(
         CheckedPassword::Right(user) => Some(user),
         CheckedPassword::Wrong => None,
         CheckedPassword::Busy => return refused(BUSY),
-        CheckedPassword::Later(mut check) => {
+        CheckedPassword::Pending(mut check) => {
             let answer = poll_fn(|cx| {
                 if client.is_closing() {
                     return Poll::Ready(None);
