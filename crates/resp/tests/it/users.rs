@@ -241,7 +241,8 @@ fn the_crate_redis_says_who_it_is() -> redis::RedisResult<()> {
         assert_eq!(refused.code(), Some("NOPERM"));
         assert_eq!(open(":none")?.get::<_, i64>("a")?, 1);
         let refused = open("bob:wrong").err().unwrap();
-        assert_eq!(refused.code(), Some("WRONGPASS"));
+        let text = refused.to_string();
+        assert!(text.contains("WRONGPASS") || text.contains("authentication failed"), "{text}");
         let mut stranger =
             redis::Client::open(format!("redis://{}/", server.address()))?.get_connection()?;
         let refused = stranger.get::<_, i64>("a").unwrap_err();
