@@ -17,7 +17,7 @@ const SALT_BYTES_MIN: usize = 8;
 const HASH_BYTES_MIN: usize = 16;
 
 /// The hash of a password, as a file of users has it.
-pub(crate) struct StoredHash(PasswordHash);
+pub(crate) struct StoredHash(Box<PasswordHash>);
 
 impl fmt::Debug for StoredHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -55,12 +55,12 @@ impl StoredHash {
                  at most m={MEMORY_KIB_MAX},t={PASSES_MAX},p={PARALLEL_MAX} are allowed"
             ));
         }
-        Ok(StoredHash(hash))
+        Ok(StoredHash(Box::new(hash)))
     }
 
     /// Whether this is the password: takes as long as the hash is to cost.
     pub fn verify(&self, password: &[u8]) -> bool {
-        Argon2::default().verify_password(password, &self.0).is_ok()
+        Argon2::default().verify_password(password, &*self.0).is_ok()
     }
 }
 
