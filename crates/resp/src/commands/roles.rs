@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn refusals_name_subcommands() {
-        let told = |name: &str, second: &str| {
+        let refusal = |name: &str, second: &str| {
             no_permission("ann", find(name.as_bytes()).unwrap(), Some(second.as_bytes()))
         };
         let expected = "NOPERM User ann has no permissions to run the 'config|set' command";
-        assert_eq!(told("config", "SET"), expected);
+        assert_eq!(refusal("config", "SET"), expected);
         let expected = "NOPERM User ann has no permissions to run the 'set' command";
-        assert_eq!(told("set", "a"), expected);
+        assert_eq!(refusal("set", "a"), expected);
     }
 }

@@ -223,7 +223,6 @@ impl Shared {
                 continue;
             };
             scope.events.begin(spec.name, spec.group);
-            let waited = client.waited.get();
             let call = CommandCall {
                 scope: &scope,
                 #[cfg(feature = "scripts")]
@@ -236,7 +235,7 @@ impl Shared {
                 command,
                 version,
                 from_script: false,
-                waited,
+                waited: client.waited.get(),
                 reply_bytes_max,
             };
             let reply = match handler(&call).await {
