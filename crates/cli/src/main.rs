@@ -1,6 +1,6 @@
 //! The binary `muesli`: demo, benchmarks, simulation, figures of papers, history checking,
-//! calibration, servers and local clusters, their logs, plans and placements, exports and imports,
-//! torture, shell completions.
+//! calibration, servers and local clusters, their users, their logs, plans and placements, exports
+//! and imports, torture, shell completions.
 //!
 //! Exit status: 0 all is well; 1 something does not hold; 2 the command cannot be carried out, and
 //! standard error says why.
@@ -28,6 +28,7 @@ mod simulate;
 mod start;
 mod table;
 mod torture;
+mod user;
 
 use std::process::ExitCode;
 
@@ -69,6 +70,7 @@ fn command() -> Command {
         .subcommand(check::command())
         .subcommand(calibrate::command())
         .subcommand(start::command())
+        .subcommand(user::command())
         .subcommand(cluster::command())
         .subcommand(admin::command())
         .subcommand(partition::command())
@@ -94,6 +96,7 @@ fn main() -> ExitCode {
         Some(("check", matches)) => check::run(matches),
         Some(("calibrate", matches)) => calibrate::run(matches),
         Some(("start", matches)) => start::run(matches),
+        Some(("user", matches)) => user::run(matches),
         Some(("cluster", matches)) => cluster::run(matches),
         Some(("admin", matches)) => admin::run(matches),
         Some(("partition", matches)) => partition::run(matches),

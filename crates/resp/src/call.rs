@@ -12,6 +12,8 @@ use crate::keyspace::stop::{CommandStop, texts};
 use crate::protocol::numbers;
 use crate::protocol::reply::{RespReply, RespVersion};
 use crate::protocol::request::RespCommand;
+#[cfg(feature = "scripts")]
+use crate::users::UserRole;
 
 /// What a handler gives.
 pub(crate) type Answer = Result<RespReply, CommandStop>;
@@ -33,6 +35,8 @@ pub(crate) struct ScriptedCommand<'a> {
     /// Whether the script has called a command that writes.
     pub has_written: &'a Cell<bool>,
     pub may_write: bool,
+    /// What the client may do that runs the script.
+    pub role: UserRole,
     /// It is run where the server has more memory than it may.
     pub may_grow: bool,
 }
@@ -43,8 +47,8 @@ pub(crate) trait ScriptHost {
     /// Runs a command that a script calls.
     fn command<'a>(&'a self, asked: ScriptedCommand<'a>) -> Answering<'a>;
 
-    /// Whether there is a command of this name.
-    fn is_command(&self, name: &[u8]) -> bool;
+    /// Whether a user of this role may give a command; `None`: there is no such command.
+    fn may_give(&self, role: UserRole, words: &[Vec<u8>]) -> Option<bool>;
 
     /// Whether the server has more memory than it may.
     fn is_over_memory(&self) -> bool;
@@ -60,6 +64,9 @@ pub(crate) struct CommandCall<'a> {
     /// What scripts have taken in this transaction, with the attempts before.
     #[cfg(feature = "scripts")]
     pub taken: &'a ScriptsTaken,
+    /// What its client may do.
+    #[cfg(feature = "scripts")]
+    pub role: UserRole,
     /// The database that its client has chosen.
     pub db: u8,
     pub command: &'a RespCommand,

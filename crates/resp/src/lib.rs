@@ -10,7 +10,9 @@ mod engine;
 mod keyspace;
 pub mod protocol;
 mod server;
+mod users;
 
 pub use commands::page::page;
 pub use server::options::RespOptions;
 pub use server::running::{RespListener, RespServer, RespStartError};
+pub use users::{RespUsers, UserRole, UsersError};

@@ -17,6 +17,7 @@ use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
 use muesli_core::catalog::{TreeForm, TreePlan};
 use muesli_core::{BatchLinks, Batching, CommitBatch, LinkBatch, Nanos};
+use muesli_resp::RespUsers;
 
 pub use keys::ConfigKey;
 
@@ -48,6 +49,10 @@ pub struct Config {
     pub metrics: String,
     /// The most Redis clients at a time.
     pub resp_clients_max: usize,
+    /// Whom of them to serve; `None`: everybody.
+    pub users: Option<RespUsers>,
+    /// Redis clients of other machines may connect where there are no users.
+    pub insecure: bool,
 }
 
 /// How messages leave, as its keys say it.

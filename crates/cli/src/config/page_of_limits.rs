@@ -273,6 +273,48 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "ERROR_CODE_BYTES_MAX: usize = 32;",
         "counts apart | 128, of 32 letters, digits or `_` |",
     ),
+    ("resp/src/users/file.rs", "FILE_BYTES_MAX: u64 = 1 << 20;", "| the file of users | 1 MiB |"),
+    (
+        "resp/src/users/file.rs",
+        "USERS_MAX: usize = 1000;",
+        "| users | 1,000, with names of 64 bytes |",
+    ),
+    (
+        "resp/src/users/file.rs",
+        "NAME_BYTES_MAX: usize = 64;",
+        "| users | 1,000, with names of 64 bytes |",
+    ),
+    (
+        "resp/src/users/hashes.rs",
+        "MEMORY_KIB_MAX: u32 = 256 << 10;",
+        "| 256 MiB of memory, 10 passes, 8 lanes |",
+    ),
+    (
+        "resp/src/users/hashes.rs",
+        "PASSES_MAX: u32 = 10;",
+        "| 256 MiB of memory, 10 passes, 8 lanes |",
+    ),
+    (
+        "resp/src/users/hashes.rs",
+        "PARALLEL_MAX: u32 = 8;",
+        "| 256 MiB of memory, 10 passes, 8 lanes |",
+    ),
+    (
+        "resp/src/users/hashes.rs",
+        "PASSWORD_BYTES_MAX: usize = 1024;",
+        "| a password | 1,024 bytes |",
+    ),
+    ("resp/src/users/checking.rs", "THREADS: usize = 2;", "with the memory of its hash | 2 |"),
+    (
+        "resp/src/users/checking.rs",
+        "WAITING_MAX: usize = 64;",
+        "| passwords that wait to be checked | 64, one of each client |",
+    ),
+    (
+        "resp/src/server/front.rs",
+        "STRANGERS_WAIT: Duration = Duration::from_secs(60);",
+        "| silence of such a client | 60 s |",
+    ),
     (
         "threads/src/lib.rs",
         "THREADS_MAX: usize = 256;",

@@ -34,12 +34,14 @@ pub fn command() -> Command {
         );
     keys::all().fold(command, |command, key| {
         let default = if key.default.is_empty() { "none" } else { key.default };
-        command.arg(
-            Arg::new(key.name)
-                .long(key.option())
-                .value_name(key.value)
-                .help(format!("{} [default: {default}]", key.help)),
-        )
+        let arg = Arg::new(key.name)
+            .long(key.option())
+            .value_name(key.value)
+            .help(format!("{} [default: {default}]", key.help));
+        command.arg(match key.value {
+            "true|false" => arg.num_args(0..=1).default_missing_value("true"),
+            _ => arg,
+        })
     })
 }
 

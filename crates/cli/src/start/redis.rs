@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::announce::announce;
-use super::metrics::{MetricsListener, MetricsSource};
+use super::metrics::{MetricsListener, MetricsSource, OwnPassword};
 use crate::config::Config;
 
 /// Commands are tried again so often: clients of Redis do not expect that one has to be repeated.
@@ -32,10 +32,37 @@ pub fn serve(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Resul
     }
 }
 
-fn resp_options(config: &Config, shared: bool) -> RespOptions {
-    let durable = !matches!(config.server.durability, Durability::Memory);
-    let (clients_max, script_notice) = (config.resp_clients_max, config.server.notice);
-    RespOptions { clients_max, shared, durable, script_notice, ..RespOptions::default() }
+/// The options of the server, and, where it asks itself for its numbers and has users, the password
+/// for that.
+fn resp_options(
+    config: &Config,
+    shared: bool,
+    asks_itself: bool,
+) -> anyhow::Result<(RespOptions, Option<OwnPassword>)> {
+    let (users, own) = match &config.users {
+        Some(users) if asks_itself => {
+            let (users, password) = users.clone().with_own()?;
+            (Some(users), Some(OwnPassword(password)))
+        }
+        users => (users.clone(), None),
+    };
+    let options = RespOptions {
+        clients_max: config.resp_clients_max,
+        shared,
+        durable: !matches!(config.server.durability, Durability::Memory),
+        users,
+        insecure: config.insecure,
+        script_notice: config.server.notice,
+        ..RespOptions::default()
+    };
+    Ok((options, own))
+}
+
+/// Listens for Redis clients, and says who can connect, if that is to be known.
+fn listen(config: &Config, options: &RespOptions) -> anyhow::Result<RespListener> {
+    let listener = RespListener::bind(&config.resp, options)?;
+    listener.warning().into_iter().for_each(announce);
+    Ok(listener)
 }
 
 fn retry() -> Retry {
@@ -70,14 +97,14 @@ fn serve_alone(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Res
         durable,
         ..Options::default()
     })?;
-    let options = resp_options(config, config.loops > 1);
-    let resp = match RespServer::start(&db, RespListener::bind(&config.resp)?, &options) {
+    let (options, own) = resp_options(config, config.loops > 1, metrics.is_some())?;
+    let resp = match RespServer::start(&db, listen(config, &options)?, &options) {
         Ok(resp) => resp,
         Err((error, _)) => return Err(error.into()),
     };
     let (node, address) = (config.server.node.0, resp.address());
     announce(&format!("server {node} serves Redis clients on {address}; {}", config.data()));
-    super::serve_metrics(metrics, vec![MetricsSource::Redis(address)]);
+    super::serve_metrics(metrics, vec![MetricsSource::Redis(address, own)]);
     let ended = until_stopped(&mut signals, resp);
     db.close();
     ended
@@ -95,7 +122,8 @@ fn until_stopped(signals: &mut Signals, resp: RespServer) -> anyhow::Result<()> 
 /// all of it, by a client of this process.
 fn serve_beside(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Result<()> {
     let node = config.server.node.0;
-    let listener = RespListener::bind(&config.resp)?;
+    let (options, own) = resp_options(config, true, metrics.is_some())?;
+    let listener = listen(config, &options)?;
     let (address, stop) = (listener.address(), Arc::new(AtomicBool::new(false)));
     let mut beside = None;
     let for_thread = stop.clone();
@@ -103,10 +131,10 @@ fn serve_beside(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Re
         announce(&format!("server {node} listens on {native}; {}", config.data()));
         let asked = MetricsSource::Native { address: native.to_string(), loops: config.loops };
         let (config, native) = (config.clone(), native.to_string());
-        let run = move || serve_by_client(&config, native, listener, &for_thread);
+        let run = move || serve_by_client(&config, native, listener, &options, &for_thread);
         beside = Some(thread::spawn(run));
         announce(&format!("server {node} serves Redis clients on {address}"));
-        let sources = vec![asked, MetricsSource::Redis(address)];
+        let sources = vec![asked, MetricsSource::Redis(address, own)];
         super::serve_metrics(metrics, sources);
     });
     stop.store(true, Ordering::Release);
@@ -117,7 +145,13 @@ fn serve_beside(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Re
 }
 
 /// Connects to the server of this process, as soon as it answers, and serves Redis clients.
-fn serve_by_client(config: &Config, native: String, listener: RespListener, stop: &AtomicBool) {
+fn serve_by_client(
+    config: &Config,
+    native: String,
+    listener: RespListener,
+    options: &RespOptions,
+    stop: &AtomicBool,
+) {
     let notice = config.server.notice;
     let connect = Connect {
         addresses: vec![native],
@@ -138,7 +172,7 @@ fn serve_by_client(config: &Config, native: String, listener: RespListener, stop
             }
         };
         let Some(taken) = listener.take() else { return };
-        match RespServer::start(&db, taken, &resp_options(config, true)) {
+        match RespServer::start(&db, taken, options) {
             Ok(resp) => {
                 while resp.is_running() && !stop.load(Ordering::Acquire) {
                     thread::sleep(LOOKS_EVERY);

@@ -27,3 +27,4 @@ mod strangers;
 mod suggestions;
 mod torture;
 mod trees;
+mod users;

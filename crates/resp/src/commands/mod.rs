@@ -8,6 +8,7 @@ mod lists;
 pub(crate) mod many_keys;
 pub mod page;
 pub(crate) mod pattern;
+pub(crate) mod roles;
 #[cfg(feature = "scripts")]
 mod scripting;
 mod server;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::roles::described_role;
 use super::table::all;
 
 /// What comes before the table in the manual, and after it.
@@ -27,12 +28,13 @@ fn table() -> String {
     for (group, mut specs) in groups {
         specs.sort_by_key(|spec| spec.name);
         let _ = write!(text, "\n### {}{}\n\n", group[..1].to_ascii_uppercase(), &group[1..]);
-        text.push_str("| command | since | complexity here | differences |\n");
-        text.push_str("| --- | --- | --- | --- |\n");
+        text.push_str("| command | since | complexity here | role | differences |\n");
+        text.push_str("| --- | --- | --- | --- | --- |\n");
         for spec in specs {
             let name = spec.name.to_ascii_uppercase();
             let (since, cost, differs) = (spec.since, spec.complexity, spec.differs);
-            let _ = writeln!(text, "| `{name}` | {since} | {cost} | {differs} |");
+            let role = described_role(spec);
+            let _ = writeln!(text, "| `{name}` | {since} | {cost} | {role} | {differs} |");
         }
     }
     text.push('\n');

@@ -13,6 +13,18 @@ pub struct RequestLimits {
     pub buffer_bytes: usize,
 }
 
+impl RequestLimits {
+    /// The limits of clients that have yet to say who they are: enough for that.
+    pub fn of_strangers() -> RequestLimits {
+        RequestLimits {
+            bulk_bytes: 16 << 10,
+            arguments: 10,
+            inline_bytes: 16 << 10,
+            buffer_bytes: 256 << 10,
+        }
+    }
+}
+
 impl Default for RequestLimits {
     fn default() -> RequestLimits {
         RequestLimits {

@@ -130,6 +130,11 @@ impl Requests {
         Requests { limits, buffer: Vec::new(), at: 0, pending: None }
     }
 
+    /// Other limits hold from the next command on.
+    pub fn set_limits(&mut self, limits: RequestLimits) {
+        self.limits = limits;
+    }
+
     /// Takes in what was sent.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.at > 0 && self.at == self.buffer.len() {

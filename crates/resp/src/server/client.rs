@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{ErrorKind, Read, Write};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ use crate::keyspace::watching::Watched;
 use crate::protocol::limits::RequestLimits;
 use crate::protocol::reply::{RespReply, RespVersion};
 use crate::protocol::request::{Requests, RespCommand};
+use crate::users::RespUser;
 
 /// With so many bytes waiting for it to read, a client's further commands wait.
 const OUTGOING_HIGH: usize = 1 << 20;
@@ -48,6 +50,8 @@ pub(super) struct QueuedCommands {
 /// What a client has chosen and said.
 #[derive(Default)]
 pub(super) struct State {
+    /// Who it is, where users are asked for and it has said so.
+    pub user: Option<Arc<RespUser>>,
     pub db: u8,
     pub version: RespVersion,
     pub name: String,
@@ -112,6 +116,11 @@ pub(super) struct RespClient {
     /// How many bytes of memory the commands in the queue take.
     queue_bytes: Cell<usize>,
     waker: RefCell<Option<Waker>>,
+    /// It has to say who it is: its commands are taken apart one by one, since what comes behind
+    /// the one by which it does may be larger than what comes before.
+    is_stranger: Cell<bool>,
+    /// What has come is taken apart once the command before it has been run.
+    holds_back: Cell<bool>,
     /// It will send nothing more; some of what it has sent may not have been read.
     has_hung_up: Cell<bool>,
     /// Nothing more is read: all was, or what came was no request.
@@ -153,6 +162,8 @@ impl RespClient {
             queue: RefCell::default(),
             queue_bytes: Cell::new(0),
             waker: RefCell::new(None),
+            is_stranger: Cell::new(false),
+            holds_back: Cell::new(false),
             has_hung_up: Cell::new(false),
             read_all: Cell::new(false),
             closing: Cell::new(false),
@@ -162,7 +173,8 @@ impl RespClient {
 
     /// Whether more is read of it: its commands are run, and it reads the replies.
     pub fn takes_more(&self) -> bool {
-        self.queue.borrow().len() <= QUEUE_HIGH
+        !self.holds_back.get()
+            && self.queue.borrow().len() <= QUEUE_HIGH
             && self.queue_bytes.get() <= QUEUE_BYTES_HIGH
             && self.outgoing() <= OUTGOING_HIGH
     }
@@ -192,10 +204,30 @@ impl RespClient {
         ReadNext::More
     }
 
+    /// Whether it has to say who it is, and how much it may ask for.
+    pub fn set_stranger(&self, is_stranger: bool, limits: RequestLimits) {
+        self.is_stranger.set(is_stranger);
+        self.requests.borrow_mut().set_limits(limits);
+    }
+
+    pub fn is_stranger(&self) -> bool {
+        self.is_stranger.get()
+    }
+
     fn take_in(&self, bytes: &[u8]) {
+        self.requests.borrow_mut().feed(bytes);
+        self.take_apart();
+        self.wake();
+    }
+
+    fn take_apart(&self) {
         let mut requests = self.requests.borrow_mut();
-        requests.feed(bytes);
+        self.holds_back.set(false);
         loop {
+            if self.is_stranger.get() && !self.queue.borrow().is_empty() {
+                self.holds_back.set(true);
+                break;
+            }
             match requests.next_command() {
                 Ok(Some(command)) => self.queue_up(command),
                 Ok(None) => break,
@@ -208,8 +240,6 @@ impl RespClient {
                 }
             }
         }
-        drop(requests);
-        self.wake();
     }
 
     fn queue_up(&self, command: RespCommand) {
@@ -257,6 +287,9 @@ impl RespClient {
     pub fn poll_command(&self, cx: &Context<'_>) -> Poll<Option<RespCommand>> {
         if self.closed.get() || self.closing.get() {
             return Poll::Ready(None);
+        }
+        if self.holds_back.get() && self.queue.borrow().is_empty() {
+            self.take_apart();
         }
         if self.outgoing() <= OUTGOING_HIGH
             && let Some(command) = self.take_next()

@@ -223,18 +223,19 @@ impl Shared {
                 continue;
             };
             scope.events.begin(spec.name, spec.group);
-            let waited = client.waited.get();
             let call = CommandCall {
                 scope: &scope,
                 #[cfg(feature = "scripts")]
                 host: self,
                 #[cfg(feature = "scripts")]
                 taken: batch.taken,
+                #[cfg(feature = "scripts")]
+                role: self.role_of(client),
                 db,
                 command,
                 version,
                 from_script: false,
-                waited,
+                waited: client.waited.get(),
                 reply_bytes_max,
             };
             let reply = match handler(&call).await {
@@ -369,8 +370,17 @@ mod tests {
         let counts = block_on(db.run_on(0, async move || {
             let (shared, durable, port, clients_max) = (false, false, 0, 1);
             let script_notice: fn(&str) = |_| {};
-            let parts =
-                Parts { db: served, space, ids, shared, durable, port, clients_max, script_notice };
+            let parts = Parts {
+                db: served,
+                space,
+                ids,
+                shared,
+                durable,
+                port,
+                clients_max,
+                passwords: None,
+                script_notice,
+            };
             let shared = Shared::new(parts);
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -20,6 +20,7 @@ use super::client::{ReadNext, RespClient};
 use super::serve::serve;
 use super::shared::{Shared, add};
 use super::waker_thread::WakerThread;
+use crate::protocol::limits::RequestLimits;
 
 const LISTENER: Token = Token(0);
 const POKE: Token = Token(1);
@@ -34,6 +35,8 @@ const STEPS_AT_ONCE: usize = 256;
 const LOOKS_FOR: Duration = Duration::from_micros(50);
 /// Connections are looked after so often.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
+/// Who has to say who it is, and says nothing for so long, is closed.
+const STRANGERS_WAIT: Duration = Duration::from_secs(60);
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -214,6 +217,9 @@ impl RespFront {
         }
         let client = Rc::new(RespClient::new(id - FIRST_CLIENT + 1, socket, config.requests()));
         drop(config);
+        if self.shared.passwords.is_some() {
+            client.set_stranger(true, RequestLimits::of_strangers());
+        }
         self.shared.clients.borrow_mut().insert(client.id, client.clone());
         self.clients.insert(token, client.clone());
         self.tasks.push(Box::pin(serve(self.shared.clone(), client)));
@@ -254,6 +260,9 @@ impl RespFront {
             self.judge_output(&client);
             let free = !client.blocked.get() && !client.state.borrow().is_subscribed();
             if timeout > 0 && free && client.active.get().elapsed().as_secs() >= timeout {
+                client.close();
+            }
+            if client.is_stranger() && client.active.get().elapsed() >= STRANGERS_WAIT {
                 client.close();
             }
             if client.is_closed() {
@@ -327,8 +336,17 @@ mod tests {
         let ran = block_on(db.run_on(0, async move || {
             let (shared, durable, port, clients_max) = (false, false, 0, 9);
             let script_notice: fn(&str) = |_| {};
-            let parts =
-                Parts { db: served, space, ids, shared, durable, port, clients_max, script_notice };
+            let parts = Parts {
+                db: served,
+                space,
+                ids,
+                shared,
+                durable,
+                port,
+                clients_max,
+                passwords: None,
+                script_notice,
+            };
             let shared = Rc::new(Shared::new(parts));
             let listener = TcpListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
             let mut client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

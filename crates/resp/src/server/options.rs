@@ -1,5 +1,7 @@
 //! How the server is started.
 
+use crate::users::RespUsers;
+
 /// How a server for Redis clients is started.
 #[derive(Clone, Debug)]
 pub struct RespOptions {
@@ -14,6 +16,10 @@ pub struct RespOptions {
     pub durable: bool,
     /// Most clients at a time (`maxclients`).
     pub clients_max: usize,
+    /// Who may be served, and what each may do; `None`: nobody is asked, and may do everything.
+    pub users: Option<RespUsers>,
+    /// Other machines may connect where nobody is asked who it is.
+    pub insecure: bool,
     /// Where the lines go that scripts have for the log (`redis.log`).
     pub script_notice: fn(&str),
 }
@@ -22,6 +28,14 @@ impl Default for RespOptions {
     fn default() -> RespOptions {
         let space = "redis".to_owned();
         let (shared, durable, clients_max) = (false, false, 10_000);
-        RespOptions { space, shared, durable, clients_max, script_notice: |_| {} }
+        RespOptions {
+            space,
+            shared,
+            durable,
+            clients_max,
+            users: None,
+            insecure: false,
+            script_notice: |_| {},
+        }
     }
 }

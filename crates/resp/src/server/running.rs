@@ -19,6 +19,7 @@ use super::options::RespOptions;
 use super::shared::{Parts, Shared, add};
 use crate::keyspace::scope::{Ids, KeyScope};
 use crate::keyspace::stop::CommandStop;
+use crate::users::checking::PasswordChecks;
 
 /// What is of no use any more is looked for so often.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
@@ -26,10 +27,11 @@ const SWEEP_EVERY: Duration = Duration::from_millis(100);
 /// Why the server could not be started.
 #[derive(Debug, Error)]
 pub enum RespStartError {
-    /// It is to listen on the loopback interface alone: nobody is asked for a password.
+    /// Other machines could connect, and nobody is asked who it is.
     #[error(
-        "`{0}` is not on the loopback interface: clients are not asked for passwords, so they \
-         connect from this machine alone (127.0.0.1 or ::1)"
+        "`{0}` is not on the loopback interface, and there are no users: whoever can connect could \
+         do everything; name users (`--users FILE`), listen on 127.0.0.1 or ::1, or, on a network \
+         that only trusted machines are on, say `--insecure`"
     )]
     NotLoopback(String),
     /// The address is none, or is taken.
@@ -66,28 +68,47 @@ impl fmt::Debug for RespServer {
 pub struct RespListener {
     socket: std::net::TcpListener,
     address: SocketAddr,
+    /// What the operator is to know of who can connect.
+    warning: Option<&'static str>,
 }
 
+const NOBODY_IS_ASKED: &str = "warning: other machines can connect, and nobody is asked for a \
+    password: whoever can connect can do everything";
+const IN_THE_CLEAR: &str = "warning: other machines can connect, and passwords and data go over \
+    the network in the clear";
+
 impl RespListener {
-    /// Listens on an address of the loopback interface; port 0 takes one that is free.
+    /// Listens on an address; port 0 takes one that is free.
     ///
     /// # Errors
-    /// The address is not of the loopback interface, or cannot be listened on.
-    pub fn bind(address: &str) -> Result<RespListener, RespStartError> {
+    /// The address cannot be listened on; or it is not of the loopback interface, and by these
+    /// options there are no users and nobody has said that it is all the same.
+    pub fn bind(address: &str, options: &RespOptions) -> Result<RespListener, RespStartError> {
         let failed = |why: io::Error| RespStartError::Listen { address: address.to_owned(), why };
         let found: Vec<_> = address.to_socket_addrs().map_err(failed)?.collect();
-        if found.iter().any(|it| !it.ip().is_loopback()) {
-            return Err(RespStartError::NotLoopback(address.to_owned()));
-        }
+        let is_open = found.iter().any(|it| !it.ip().is_loopback());
+        let warning = match (is_open, options.users.is_some(), options.insecure) {
+            (false, _, _) | (true, true, true) => None,
+            (true, true, false) => Some(IN_THE_CLEAR),
+            (true, false, true) => Some(NOBODY_IS_ASKED),
+            (true, false, false) => {
+                return Err(RespStartError::NotLoopback(address.to_owned()));
+            }
+        };
         let socket = std::net::TcpListener::bind(&found[..]).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
-        Ok(RespListener { socket, address })
+        Ok(RespListener { socket, address, warning })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What the operator is to know, if other machines can connect.
+    pub fn warning(&self) -> Option<&'static str> {
+        self.warning
     }
 }
 
@@ -107,6 +128,10 @@ impl RespServer {
             Err(error) => return Err((error.into(), Some(listener))),
         };
         let address = listener.address;
+        let passwords = match options.users.clone().map(PasswordChecks::start).transpose() {
+            Ok(passwords) => passwords,
+            Err(error) => return Err((error.into(), Some(listener))),
+        };
         let stop = Arc::new(AtomicBool::new(false));
         let (for_task, served, options) = (stop.clone(), db.clone(), options.clone());
         let serve = async move || {
@@ -118,6 +143,7 @@ impl RespServer {
                 durable: options.durable,
                 port: address.port(),
                 clients_max: options.clients_max,
+                passwords,
                 script_notice: options.script_notice,
             }));
             let sweeps = Box::pin(sweep(shared.clone()));
@@ -262,6 +288,7 @@ mod tests {
                 durable: false,
                 port: 0,
                 clients_max: 1,
+                passwords: None,
                 script_notice: |_| {},
             });
             for batch in 0..30_u32 {

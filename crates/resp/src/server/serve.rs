@@ -13,6 +13,7 @@ use super::blocked::Waiter;
 use super::client::{RespClient, Unblocked};
 use super::execute::{CommandItem, RunResult, error_reply};
 use super::own::transactions::{ExecutedCommand, exec};
+use super::own::users::not_allowed;
 use super::own::{ServerCall, run};
 use super::shared::{Shared, add};
 use crate::call::wrong_number;
@@ -133,6 +134,9 @@ fn admitted(
     if !spec.takes(command.len()) {
         return refused(wrong_number(spec.name));
     }
+    if let Some(why) = not_allowed(shared, client, spec, command) {
+        return refused(why);
+    }
     #[cfg(feature = "scripts")]
     if let Some(busy) = shared.busy_text().filter(|_| !may_while_busy(spec, command)) {
         let state = &mut *client.state.borrow_mut();
@@ -248,6 +252,7 @@ async fn run_batch(
                     && !spec.is_script()
                     && spec.takes(command.len())
                     && !(over && spec.has("denyoom"))
+                    && not_allowed(shared, client, spec, command).is_none()
             });
             next_spec.is_some()
         });
@@ -418,8 +423,17 @@ mod tests {
         let ids = Ids::of_instance(1);
         let (shared, durable, port, clients_max) = (false, false, 0, 1);
         let script_notice: fn(&str) = |_| {};
-        let parts =
-            Parts { db: db.clone(), space, ids, shared, durable, port, clients_max, script_notice };
+        let parts = Parts {
+            db: db.clone(),
+            space,
+            ids,
+            shared,
+            durable,
+            port,
+            clients_max,
+            passwords: None,
+            script_notice,
+        };
         let shared = Shared::new(parts);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -14,6 +14,9 @@ use super::config::RespConfig;
 #[cfg(feature = "scripts")]
 use crate::engine::ScriptEngine;
 use crate::keyspace::scope::Ids;
+#[cfg(feature = "scripts")]
+use crate::users::UserRole;
+use crate::users::checking::PasswordChecks;
 
 /// Counts, for `INFO`.
 #[derive(Default)]
@@ -87,6 +90,8 @@ pub(super) struct Shared {
     pub run_id: String,
     pub config: RefCell<RespConfig>,
     pub stats: ServerStats,
+    /// The passwords of users; `None`: nobody is asked who it is, and may do everything.
+    pub passwords: Option<PasswordChecks>,
     pub clients: RefCell<BTreeMap<u64, Rc<RespClient>>>,
     pub blocked: WaitingClients,
     pub channels: Channels,
@@ -112,9 +117,13 @@ pub(super) struct Parts {
     pub durable: bool,
     pub port: u16,
     pub clients_max: usize,
+    pub passwords: Option<PasswordChecks>,
     #[cfg_attr(not(feature = "scripts"), allow(dead_code))]
     pub script_notice: fn(&str),
 }
+
+/// Who clients are that have not said so, and where nobody has to.
+pub(super) const DEFAULT_USER: &str = "default";
 
 /// How many bytes of memory the process has, where the system tells.
 pub(super) fn resident_bytes() -> u64 {
@@ -128,7 +137,7 @@ const STRIPES: u8 = 8;
 
 impl Shared {
     pub fn new(parts: Parts) -> Shared {
-        let Parts { db, space, ids, durable, port, clients_max, .. } = parts;
+        let Parts { db, space, ids, durable, port, clients_max, passwords, .. } = parts;
         let is_one_of_several = parts.shared;
         // What another member has answered before is to be seen by who asks this one afterwards.
         let script_writers = if is_one_of_several { db.strict() } else { db.clone() };
@@ -147,6 +156,7 @@ impl Shared {
             run_id: (0..40).map(|_| fastrand::digit(16)).collect(),
             config: RefCell::new(RespConfig::new(clients_max, port, durable)),
             stats: ServerStats::default(),
+            passwords,
             clients: RefCell::default(),
             blocked: WaitingClients::default(),
             channels: Channels::default(),
@@ -159,6 +169,28 @@ impl Shared {
         };
         shared.reconfigure();
         shared
+    }
+
+    /// The name of the user that a client is.
+    pub fn user_of(&self, client: &RespClient) -> String {
+        let state = client.state.borrow();
+        state.user.as_ref().map_or(DEFAULT_USER, |it| &it.name).to_owned()
+    }
+
+    /// Whether clients can be this user.
+    pub fn is_user(&self, name: &str) -> bool {
+        let users = self.passwords.as_ref().map(PasswordChecks::users);
+        name == DEFAULT_USER || users.is_some_and(|it| it.find(name.as_bytes()).is_some())
+    }
+
+    /// What a client may do that has said who it is, where that is asked for.
+    #[cfg(feature = "scripts")]
+    pub fn role_of(&self, client: &RespClient) -> UserRole {
+        match (&self.passwords, &client.state.borrow().user) {
+            (None, _) => UserRole::Admin,
+            (Some(_), Some(user)) => user.role,
+            (Some(_), None) => UserRole::Read, // Such a client gives no commands.
+        }
     }
 
     /// Goes by what was set.

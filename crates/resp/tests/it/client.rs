@@ -20,7 +20,7 @@ impl Server {
 
     pub fn with(options: Options, resp: &RespOptions) -> Server {
         let db = Db::open(options).unwrap();
-        let listener = RespListener::bind("127.0.0.1:0").unwrap();
+        let listener = RespListener::bind("127.0.0.1:0", resp).unwrap();
         let resp = RespServer::start(&db, listener, resp).map_err(|it| it.0).unwrap();
         Server { resp: Some(resp), db }
     }
@@ -117,6 +117,15 @@ impl Client {
             Ok(0) | Err(_) => None,
             Ok(_) => Some(line.trim_end().to_owned()),
         }
+    }
+
+    /// Whether a reply begins within so long; `None`: nothing can be said.
+    pub fn comes_within(&mut self, time: Duration) -> Option<bool> {
+        let socket = self.socket.get_ref();
+        socket.set_read_timeout(Some(time)).ok()?;
+        let comes = socket.peek(&mut [0]).is_ok();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
+        Some(comes)
     }
 
     fn several(&mut self, count: usize) -> String {

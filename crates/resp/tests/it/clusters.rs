@@ -46,8 +46,8 @@ fn members_serve_the_same_data() {
     let native = RunningServer::start(options, 1).unwrap();
     let start = || {
         let db = Db::connect([native.address().to_string()]).unwrap();
-        let listener = RespListener::bind("127.0.0.1:0").unwrap();
         let options = RespOptions { shared: true, ..RespOptions::default() };
+        let listener = RespListener::bind("127.0.0.1:0", &options).unwrap();
         RespServer::start(&db, listener, &options).map_err(|it| it.0).unwrap()
     };
     let both = [start(), start()];

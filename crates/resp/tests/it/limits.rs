@@ -1,7 +1,7 @@
 //! Limits, with Redis's own texts.
 
 use muesli::{Limits, Options};
-use muesli_resp::{RespListener, RespOptions, RespStartError};
+use muesli_resp::{RespListener, RespOptions, RespStartError, RespUsers, UserRole};
 
 use crate::client::{Client, Server};
 
@@ -68,10 +68,25 @@ fn requests_are_bounded() {
 }
 
 #[test]
-fn only_this_machine_is_listened_to() {
-    let refused = RespListener::bind("0.0.0.0:0");
-    assert!(matches!(refused, Err(RespStartError::NotLoopback(_))));
-    assert!(matches!(RespListener::bind("nowhere"), Err(RespStartError::Listen { .. })));
+fn other_machines_connect_where_users_are_asked_for_or_it_is_all_the_same() {
+    let bind = |address: &str, has_users: bool, insecure: bool| {
+        let users = has_users.then(|| {
+            let line = RespUsers::line("ann", UserRole::Read, b"secret").unwrap();
+            RespUsers::parse(&line, "users").unwrap()
+        });
+        let options = RespOptions { users, insecure, ..RespOptions::default() };
+        RespListener::bind(address, &options).map(|it| it.warning().unwrap_or("none"))
+    };
+    let refused = bind("0.0.0.0:0", false, false).unwrap_err();
+    assert!(matches!(refused, RespStartError::NotLoopback(_)));
+    assert!(refused.to_string().contains("`--users FILE`"), "{refused}");
+    assert!(bind("0.0.0.0:0", false, true).unwrap().contains("can do everything"));
+    assert!(bind("0.0.0.0:0", true, false).unwrap().contains("in the clear"));
+    assert_eq!(bind("0.0.0.0:0", true, true).unwrap(), "none");
+    for (has_users, insecure) in [(false, false), (true, false), (false, true), (true, true)] {
+        assert_eq!(bind("127.0.0.1:0", has_users, insecure).unwrap(), "none");
+    }
+    assert!(matches!(bind("nowhere", false, false), Err(RespStartError::Listen { .. })));
 }
 
 #[test]

@@ -18,3 +18,4 @@ mod script_retries;
 #[cfg(feature = "scripts")]
 mod scripts;
 mod transactions;
+mod users;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use muesli_cluster::{ClusterId, read_secret};
 use muesli_core::NodeId;
+use muesli_resp::RespUsers;
 
 use super::super::Config;
 use super::super::values::{number, put, text_of, truth};
@@ -24,9 +25,9 @@ pub(super) const SERVER: &[ConfigKey] = &[
         name: "resp",
         value: "HOST:PORT",
         default: "",
-        help: "Where to listen for Redis clients, on the loopback interface; none: nowhere. A lone \
-               server that is not told to `listen` serves these alone, and runs their commands on \
-               its own loop",
+        help: "Where to listen for Redis clients: on the loopback interface, or, with `users`, on \
+               any; none: nowhere. A lone server that is not told to `listen` serves these alone, \
+               and runs their commands on its own loop",
         set: |config, text| text_of(text, &mut config.resp),
     },
     ConfigKey {
@@ -35,6 +36,22 @@ pub(super) const SERVER: &[ConfigKey] = &[
         default: "10000",
         help: "The most Redis clients at a time; further ones are told so and closed",
         set: |config, text| put(&mut config.resp_clients_max, number(text, 1, 1_000_000)? as usize),
+    },
+    ConfigKey {
+        name: "users",
+        value: "FILE",
+        default: "",
+        help: "A file with the users that Redis clients say they are, a line for each, as `muesli \
+               user` prints it; none: they are not asked, and may do everything",
+        set: set_users,
+    },
+    ConfigKey {
+        name: "insecure",
+        value: "true|false",
+        default: "false",
+        help: "Without users: listen for Redis clients where other machines can connect to, all \
+               the same. With users: do not warn that passwords go over the network in the clear",
+        set: |config, text| put(&mut config.insecure, truth(text)?),
     },
     ConfigKey {
         name: "metrics",
@@ -129,6 +146,14 @@ fn set_dial(config: &mut Config, text: &str) -> Result<(), String> {
         Ok((NodeId(number(node, 0, 4095)? as u32), address.to_owned()))
     };
     put(&mut config.server.dial, texts.map(one).collect::<Result<_, String>>()?)
+}
+
+fn set_users(config: &mut Config, text: &str) -> Result<(), String> {
+    config.users = match text {
+        "" => None,
+        path => Some(RespUsers::read(Path::new(path)).map_err(|error| error.to_string())?),
+    };
+    Ok(())
 }
 
 fn set_secret(config: &mut Config, text: &str) -> Result<(), String> {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use http::{HttpAnswer, Refused};
-pub use sources::{Measured, MetricsSource};
+pub use sources::{Measured, MetricsSource, OwnPassword};
 
 /// So many are answered at a time; further connections are closed.
 const AT_ONCE_MAX: usize = 16;

@@ -1,10 +1,12 @@
 //! Where the numbers of a server come from: it is asked as others ask it.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use muesli_cluster::lifecycle::visit;
+use muesli_resp::RespUsers;
 
 /// A server takes no longer for a step of an answer.
 const WITHIN: Duration = Duration::from_secs(2);
@@ -18,8 +20,18 @@ const INFO: &[u8] = b"INFO server clients memory persistence stats\r\n";
 pub enum MetricsSource {
     /// Its own protocol, of the first of so many loops.
     Native { address: String, loops: usize },
-    /// Redis clients.
-    Redis(SocketAddr),
+    /// Redis clients; with the password of the server's own user, where they have to be users.
+    Redis(SocketAddr, Option<OwnPassword>),
+}
+
+/// The password of the user that the server itself is.
+#[derive(Clone)]
+pub struct OwnPassword(pub String);
+
+impl fmt::Debug for OwnPassword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnPassword")
+    }
 }
 
 /// What a source has said.
@@ -51,7 +63,7 @@ impl MetricsSource {
     pub fn measure(&self) -> Measured {
         let (is_redis, asked) = match self {
             MetricsSource::Native { address, loops } => (false, native(address, *loops)),
-            MetricsSource::Redis(address) => (true, redis(*address)),
+            MetricsSource::Redis(address, own) => (true, redis(*address, own.as_ref())),
         };
         match asked {
             Ok(numbers) => Measured { is_redis, numbers, trouble: None },
@@ -82,13 +94,24 @@ fn native(address: &str, loops: usize) -> anyhow::Result<NumbersByNode> {
 }
 
 /// What `INFO` says in numbers.
-fn redis(address: SocketAddr) -> anyhow::Result<NumbersByNode> {
+fn redis(address: SocketAddr, own: Option<&OwnPassword>) -> anyhow::Result<NumbersByNode> {
     let mut stream = TcpStream::connect_timeout(&address, WITHIN)?;
     stream.set_read_timeout(Some(WITHIN))?;
     stream.set_write_timeout(Some(WITHIN))?;
+    if let Some(OwnPassword(password)) = own {
+        let auth = format!("AUTH {} {password}\r\n", RespUsers::OWN);
+        stream.write_all(auth.as_bytes())?;
+    }
     stream.write_all(INFO)?;
     let mut reader = BufReader::new(stream.take(INFO_BYTES_MAX));
     let mut head = String::new();
+    if own.is_some() {
+        reader.read_line(&mut head)?;
+        if head.trim_end() != "+OK" {
+            anyhow::bail!("{address}: AUTH is answered by {head:?}");
+        }
+        head.clear();
+    }
     reader.read_line(&mut head)?;
     let bytes = head.strip_prefix('$').and_then(|it| it.trim_end().parse::<usize>().ok());
     let Some(bytes) = bytes.filter(|it| *it as u64 <= INFO_BYTES_MAX) else {

@@ -97,6 +97,7 @@ async fn run_in(
                     db,
                     has_written,
                     may_write,
+                    role: call.role,
                     may_grow,
                 };
                 match call.host.command(asked).await {
@@ -109,10 +110,14 @@ async fn run_in(
                     }
                 }
             }
-            ScriptStep::Check(words) => ScriptInput::Reply(match call.host.is_command(&words[0]) {
-                true => ScriptValue::Bool(true),
-                false => ScriptValue::error("ERR Invalid command passed to redis.acl_check_cmd()"),
-            }),
+            ScriptStep::Check(words) => {
+                ScriptInput::Reply(match call.host.may_give(call.role, &words) {
+                    Some(may) => ScriptValue::Bool(may),
+                    None => {
+                        ScriptValue::error("ERR Invalid command passed to redis.acl_check_cmd()")
+                    }
+                })
+            }
             ScriptStep::Log(level, text) => {
                 engine.log(level, &text);
                 ScriptInput::Continue

@@ -7,6 +7,7 @@ use super::connections::client_name;
 use crate::protocol::numbers;
 use crate::protocol::reply::{RespReply, RespVersion};
 use crate::server::client::{RespClient, Unblocked};
+use crate::server::shared::DEFAULT_USER;
 
 const SYNTAX: &str = "ERR syntax error";
 
@@ -126,7 +127,8 @@ fn line(client: &RespClient) -> String {
     let _ = write!(line, " multi={queued} qbuf={incoming} qbuf-free=0 argv-mem=0 multi-mem=0");
     let _ = write!(line, " rbs=0 rbp=0 obl={outgoing} oll=0 omem=0 tot-mem=0 events=r");
     let version = if state.version == RespVersion::Resp3 { 3 } else { 2 };
-    let _ = write!(line, " cmd={} user=default redir=-1 resp={version}", state.last_command);
+    let user = state.user.as_ref().map_or(DEFAULT_USER, |it| &it.name);
+    let _ = write!(line, " cmd={} user={user} redir=-1 resp={version}", state.last_command);
     line
 }
 
@@ -137,6 +139,7 @@ struct Filter {
     address: Option<String>,
     own_address: Option<String>,
     kind: Option<String>,
+    user: Option<String>,
     spares_self: bool,
 }
 
@@ -174,7 +177,7 @@ impl Filter {
                         return Err(RespReply::Error(format!("ERR Unknown client type '{value}'")));
                     }
                 },
-                "user" if value == "default" => {}
+                "user" if asked.shared.is_user(&value) => filter.user = Some(value),
                 "user" => return Err(RespReply::Error(format!("ERR No such user '{value}'"))),
                 "skipme" => match &*value.to_ascii_lowercase() {
                     "yes" => filter.spares_self = true,
@@ -195,10 +198,15 @@ impl Filter {
             "pubsub" => subscribed,
             _ => false,
         };
+        let is_user = |it: &String| {
+            let state = client.state.borrow();
+            *it == state.user.as_ref().map_or(DEFAULT_USER, |it| &it.name)
+        };
         (self.ids.is_empty() || self.ids.contains(&client.id))
             && self.address.as_ref().is_none_or(|it| *it == client.address)
             && self.own_address.as_ref().is_none_or(|it| *it == client.own_address)
             && self.kind.as_ref().is_none_or(of_kind)
+            && self.user.as_ref().is_none_or(is_user)
     }
 }
 

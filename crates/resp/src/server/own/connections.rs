@@ -7,9 +7,13 @@ use crate::protocol::reply::{RespReply, RespVersion};
 use crate::server::client::State;
 use crate::server::execute::selected;
 use crate::server::own::transactions::unwatch;
+use crate::server::own::users::{authenticate, forget};
 
 /// What a server says that it is: clients go by the version.
 pub(super) const REDIS_VERSION: &str = "7.0.15";
+const NO_AUTH_HELLO: &str = "NOAUTH HELLO must be called with the client already authenticated, \
+    otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client \
+    and select the RESP protocol version at the same time";
 
 pub(super) fn ping(asked: ServerCall<'_>) -> RespReply {
     if asked.len() > 2 {
@@ -47,32 +51,11 @@ pub(super) fn reset(asked: ServerCall<'_>) -> RespReply {
     unwatch(asked);
     asked.shared.channels.remove_all(asked.client);
     *asked.client.state.borrow_mut() = State::default();
+    forget(asked);
     RespReply::Simple("RESET")
 }
 
-/// Nobody has a password here: the only user is let in with any.
-fn let_in(user: &[u8]) -> Result<(), RespReply> {
-    if user == b"default" {
-        return Ok(());
-    }
-    Err(RespReply::Error(
-        "WRONGPASS invalid username-password pair or user is disabled.".to_owned(),
-    ))
-}
-
-pub(super) fn auth(asked: ServerCall<'_>) -> RespReply {
-    match asked.len() {
-        2 => RespReply::Error(
-            "ERR AUTH <password> called without any password configured for the default user. Are \
-             you sure your configuration is correct?"
-                .to_owned(),
-        ),
-        3 => let_in(asked.arg(1)).map_or_else(|refused| refused, |()| RespReply::OK),
-        _ => RespReply::Error("ERR syntax error".to_owned()),
-    }
-}
-
-pub(super) fn hello(asked: ServerCall<'_>) -> RespReply {
+pub(super) async fn hello(asked: ServerCall<'_>) -> RespReply {
     let version = match asked.len() {
         1 => asked.client.state.borrow().version,
         _ => match numbers::integer(asked.arg(1)) {
@@ -85,13 +68,11 @@ pub(super) fn hello(asked: ServerCall<'_>) -> RespReply {
             }
         },
     };
-    let (mut at, mut name) = (2, None);
+    let (mut at, mut name, mut user) = (2, None, None);
     while at < asked.len() {
         let left = asked.len() - at - 1;
         if asked.is(at, "AUTH") && left >= 2 {
-            if let Err(refused) = let_in(asked.arg(at + 1)) {
-                return refused;
-            }
+            user = Some((asked.arg(at + 1), asked.arg(at + 2)));
             at += 3;
         } else if asked.is(at, "SETNAME") && left >= 1 {
             match client_name(asked.arg(at + 1)) {
@@ -103,6 +84,14 @@ pub(super) fn hello(asked: ServerCall<'_>) -> RespReply {
             let option = asked.text(at);
             return RespReply::Error(format!("ERR Syntax error in HELLO option '{option}'"));
         }
+    }
+    if let Some((user, password)) = user
+        && let Err(refused) = authenticate(asked, user, password).await
+    {
+        return refused;
+    }
+    if asked.client.is_stranger() {
+        return RespReply::Error(NO_AUTH_HELLO.to_owned());
     }
     let mut state = asked.client.state.borrow_mut();
     state.version = version;

@@ -9,6 +9,7 @@ mod scripted;
 mod servers;
 mod subscriptions;
 pub(super) mod transactions;
+pub(super) mod users;
 
 use std::rc::Rc;
 
@@ -59,9 +60,10 @@ impl<'a> ServerCall<'a> {
 /// Carries a command out.
 pub(super) async fn run(asked: ServerCall<'_>, spec: &'static Spec) -> RespReply {
     match spec.name {
-        "auth" => connections::auth(asked),
+        "acl" => users::acl(asked),
+        "auth" => users::auth(asked).await,
         "echo" => RespReply::bulk(asked.arg(1)),
-        "hello" => connections::hello(asked),
+        "hello" => connections::hello(asked).await,
         "ping" => connections::ping(asked),
         "quit" => connections::quit(asked),
         "reset" => connections::reset(asked),

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::information::details;
 use crate::call::{Answer, Answering, CommandCall, ScriptHost, ScriptedCommand};
+use crate::commands::roles::needed_role;
 use crate::commands::spec::{Body, Spec};
 use crate::commands::table::find;
 use crate::engine::{ScriptEngine, ScriptsTaken};
@@ -14,14 +15,16 @@ use crate::protocol::reply::RespReply;
 use crate::server::channels::ChannelKind;
 use crate::server::execute::selected;
 use crate::server::shared::Shared;
+use crate::users::UserRole;
 
 impl ScriptHost for Shared {
     fn command<'a>(&'a self, asked: ScriptedCommand<'a>) -> Answering<'a> {
         Box::pin(run(self, asked))
     }
 
-    fn is_command(&self, name: &[u8]) -> bool {
-        find(name).is_some()
+    fn may_give(&self, role: UserRole, words: &[Vec<u8>]) -> Option<bool> {
+        let spec = find(words.first()?)?;
+        Some(role.may(needed_role(spec, words.get(1).map(Vec::as_slice))))
     }
 
     fn is_over_memory(&self) -> bool {
@@ -43,6 +46,10 @@ fn admitted(shared: &Shared, asked: &ScriptedCommand<'_>) -> Result<&'static Spe
     }
     if spec.has("noscript") {
         return CommandStop::refused("ERR This Redis command is not allowed from script");
+    }
+    if !asked.role.may(needed_role(spec, asked.command.iter().nth(1))) {
+        let text = "ERR The user executing the script can't run this command or subcommand";
+        return CommandStop::refused(text);
     }
     let writes = spec.writes() || matches!(spec.name, "publish" | "spublish");
     if writes && !asked.may_write {
@@ -68,6 +75,7 @@ async fn run(shared: &Shared, asked: ScriptedCommand<'_>) -> Answer {
         scope: asked.scope,
         host: shared,
         taken: &ScriptsTaken::default(),
+        role: asked.role,
         db: asked.db.get(),
         command: asked.command,
         version: asked.version,

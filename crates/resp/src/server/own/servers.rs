@@ -31,8 +31,6 @@ pub(super) fn run(asked: ServerCall<'_>, name: &str) -> RespReply {
         "monitor" => refused("ERR MONITOR is not supported by this server"),
         "replicaof" | "slaveof" => refused("ERR this server takes no data from a Redis"),
         "shutdown" => refused("ERR the server is stopped by a signal (SIGTERM)"),
-        "acl" if asked.is(1, "WHOAMI") => RespReply::bulk("default"),
-        "acl" if asked.is(1, "USERS") => RespReply::bulks(["default"]),
         "slowlog" if asked.is(1, "GET") => RespReply::Array(Vec::new()),
         "slowlog" if asked.is(1, "LEN") => RespReply::Integer(0),
         "slowlog" if asked.is(1, "RESET") => RespReply::OK,
