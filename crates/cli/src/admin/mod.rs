@@ -23,7 +23,7 @@ use crate::table;
 pub use change::Admin;
 pub use members::wait_for_majorities;
 pub use options::command;
-use status::Watching;
+use status::StatusWatch;
 pub use survey::Survey;
 
 /// Runs the command.
@@ -59,7 +59,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
                 let every =
                     every.map_err(|_| anyhow::anyhow!("`--watch`: not {seconds} seconds"))?;
                 let times = matches.get_one::<u64>("times").copied();
-                status::watch(&addresses, Watching { every, times })?;
+                status::watch(&addresses, StatusWatch { every, times })?;
                 return Ok(0);
             }
         },

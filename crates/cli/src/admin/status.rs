@@ -15,7 +15,7 @@ use crate::table;
 
 /// How often numbers are shown.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Watching {
+pub struct StatusWatch {
     /// The time between two looks.
     pub every: Duration,
     /// So many times; `None`: for ever.
@@ -110,7 +110,7 @@ pub fn status(addresses: &[String]) -> anyhow::Result<String> {
 ///
 /// # Errors
 /// No server answers.
-pub fn watch(addresses: &[String], watching: Watching) -> anyhow::Result<()> {
+pub fn watch(addresses: &[String], watching: StatusWatch) -> anyhow::Result<()> {
     let mut before: Option<StatusLook> = None;
     let mut looks = 0;
     while watching.times.is_none_or(|times| looks < times) {

@@ -77,15 +77,7 @@ fn serve(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Result<()
     server::serve(&config.server, loops, |address| {
         announce(&format!("server {node} listens on {address}; {}", config.data()));
         let address = address.to_string();
-        serve_metrics(metrics, vec![MetricsSource::Native { address, loops }]);
+        metrics::serve(metrics, vec![MetricsSource::Native { address, loops }]);
     })?;
     Ok(())
-}
-
-/// Answers a monitoring system from now on, if that was asked for.
-fn serve_metrics(metrics: Option<MetricsListener>, sources: Vec<MetricsSource>) {
-    if let Some(metrics) = metrics {
-        announce(&format!("metrics are at http://{}/metrics", metrics.address()));
-        metrics.serve(sources);
-    }
 }

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::announce::announce;
-use super::metrics::{MetricsListener, MetricsSource, OwnPassword};
+use super::metrics::{self, MetricsListener, MetricsSource, OwnPassword};
 use crate::config::Config;
 
 /// Commands are tried again so often: clients of Redis do not expect that one has to be repeated.
@@ -104,7 +104,7 @@ fn serve_alone(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Res
     };
     let (node, address) = (config.server.node.0, resp.address());
     announce(&format!("server {node} serves Redis clients on {address}; {}", config.data()));
-    super::serve_metrics(metrics, vec![MetricsSource::Redis(address, own)]);
+    metrics::serve(metrics, vec![MetricsSource::Redis(address, own)]);
     let ended = until_stopped(&mut signals, resp);
     db.close();
     ended
@@ -135,7 +135,7 @@ fn serve_beside(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Re
         beside = Some(thread::spawn(run));
         announce(&format!("server {node} serves Redis clients on {address}"));
         let sources = vec![asked, MetricsSource::Redis(address, own)];
-        super::serve_metrics(metrics, sources);
+        metrics::serve(metrics, sources);
     });
     stop.store(true, Ordering::Release);
     if let Some(beside) = beside {

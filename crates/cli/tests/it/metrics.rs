@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::commands::{muesli, status, text};
 
 /// A server, killed when it is dropped.
-struct Measured {
+struct ScrapedServer {
     child: Child,
     /// Where its numbers are asked for.
     metrics: String,
@@ -18,9 +18,9 @@ struct Measured {
     addresses: Vec<String>,
 }
 
-impl Measured {
+impl ScrapedServer {
     /// Starts a server in memory, and waits until it tells where its numbers are.
-    fn start(further: &[&str]) -> Measured {
+    fn start(further: &[&str]) -> ScrapedServer {
         let mut child = Command::new(env!("CARGO_BIN_EXE_muesli"))
             .args(["start", "--durability", "memory", "--metrics", "127.0.0.1:0"])
             .args(further)
@@ -39,7 +39,7 @@ impl Measured {
             }
         }
         thread::spawn(move || lines.for_each(drop));
-        Measured { child, metrics: metrics.unwrap(), addresses }
+        ScrapedServer { child, metrics: metrics.unwrap(), addresses }
     }
 
     /// What is answered to these bytes.
@@ -67,7 +67,7 @@ impl Measured {
     }
 }
 
-impl Drop for Measured {
+impl Drop for ScrapedServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -76,7 +76,7 @@ impl Drop for Measured {
 
 #[test]
 fn a_lone_server_says_its_numbers_and_that_it_is_ready() {
-    let server = Measured::start(&["--listen", "127.0.0.1:0"]);
+    let server = ScrapedServer::start(&["--listen", "127.0.0.1:0"]);
     assert!(server.get("/health").starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(server.get("/ready").ends_with("\r\n\r\nok\n"));
     assert_eq!(server.number("muesli_ready"), 1);
@@ -101,7 +101,7 @@ fn a_lone_server_says_its_numbers_and_that_it_is_ready() {
 
 #[test]
 fn what_is_no_such_question_is_refused() {
-    let server = Measured::start(&["--listen", "127.0.0.1:0"]);
+    let server = ScrapedServer::start(&["--listen", "127.0.0.1:0"]);
     assert!(server.get("/").starts_with("HTTP/1.1 404 "));
     assert!(server.ask("PUT /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     assert!(server.ask("*1\r\n$4\r\nPING\r\n").starts_with("HTTP/1.1 400 "));
@@ -130,7 +130,7 @@ fn numbers_of_redis_clients_are_there_with_and_without_a_port_of_its_own() {
     for further in
         [&["--resp", "127.0.0.1:0"][..], &["--resp", "127.0.0.1:0", "--listen", "127.0.0.1:0"]]
     {
-        let server = Measured::start(further);
+        let server = ScrapedServer::start(further);
         let begun = Instant::now();
         // Beside a native server its door opens a moment later.
         while !server.get("/ready").starts_with("HTTP/1.1 200 ") {
@@ -155,7 +155,7 @@ fn a_server_that_waits_for_others_is_alive_and_not_ready() {
     let own = free.local_addr().unwrap().to_string();
     drop(free);
     let servers = format!("{own},127.0.0.1:1");
-    let server = Measured::start(&[
+    let server = ScrapedServer::start(&[
         "--listen",
         &own,
         "--servers",

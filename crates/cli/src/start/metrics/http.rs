@@ -22,7 +22,7 @@ pub struct HttpAnswer {
 
 /// Why a request has no such answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum HttpRefusal {
     /// It is no request.
     Unreadable,
     /// It is longer than it may be.
@@ -33,13 +33,13 @@ pub enum Refused {
     NotFound,
 }
 
-impl Refused {
+impl HttpRefusal {
     fn answer(self) -> HttpAnswer {
         let (status, text) = match self {
-            Refused::Unreadable => (400, "this is no HTTP request"),
-            Refused::TooLong => (431, "a request may have 8,192 bytes and 64 header lines"),
-            Refused::Method => (405, "only GET and HEAD are answered"),
-            Refused::NotFound => (404, "there are /metrics, /health and /ready"),
+            HttpRefusal::Unreadable => (400, "this is no HTTP request"),
+            HttpRefusal::TooLong => (431, "a request may have 8,192 bytes and 64 header lines"),
+            HttpRefusal::Method => (405, "only GET and HEAD are answered"),
+            HttpRefusal::NotFound => (404, "there are /metrics, /health and /ready"),
         };
         HttpAnswer { status, text: format!("{text}\n") }
     }
@@ -54,10 +54,10 @@ struct HttpRequest {
 }
 
 /// Answers what comes over a connection, once, as `answer` says of its path.
-pub fn serve(mut stream: TcpStream, answer: impl FnOnce(&str) -> Result<HttpAnswer, Refused>) {
+pub fn serve(mut stream: TcpStream, answer: impl FnOnce(&str) -> Result<HttpAnswer, HttpRefusal>) {
     let Some(request) = read_request(&mut stream, Instant::now() + WITHIN) else { return };
     let has_body = request.as_ref().map_or(true, |it| it.has_body);
-    let answered = request.and_then(|it| answer(&it.path)).unwrap_or_else(Refused::answer);
+    let answered = request.and_then(|it| answer(&it.path)).unwrap_or_else(HttpRefusal::answer);
     write(&mut stream, &encode(&answered, has_body), Instant::now() + WITHIN);
 }
 
@@ -76,7 +76,10 @@ fn write(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) {
 }
 
 /// `None`: nobody is there any more, or the time is over.
-fn read_request(stream: &mut TcpStream, until: Instant) -> Option<Result<HttpRequest, Refused>> {
+fn read_request(
+    stream: &mut TcpStream,
+    until: Instant,
+) -> Option<Result<HttpRequest, HttpRefusal>> {
     let (mut bytes, mut part) = (Vec::new(), [0; 1024]);
     loop {
         let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
@@ -92,22 +95,22 @@ fn read_request(stream: &mut TcpStream, until: Instant) -> Option<Result<HttpReq
 }
 
 /// `None`: more is to come.
-fn parse(bytes: &[u8]) -> Option<Result<HttpRequest, Refused>> {
+fn parse(bytes: &[u8]) -> Option<Result<HttpRequest, HttpRefusal>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
         Ok(httparse::Status::Partial) if bytes.len() <= REQUEST_BYTES_MAX => None,
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-            Some(Err(Refused::TooLong))
+            Some(Err(HttpRefusal::TooLong))
         }
-        Err(_) => Some(Err(Refused::Unreadable)),
+        Err(_) => Some(Err(HttpRefusal::Unreadable)),
         Ok(httparse::Status::Complete(_)) => {
             let path = request.path.unwrap_or_default();
             let path = path.split('?').next().unwrap_or_default().to_owned();
             Some(match request.method {
                 Some("GET") => Ok(HttpRequest { path, has_body: true }),
                 Some("HEAD") => Ok(HttpRequest { path, has_body: false }),
-                _ => Err(Refused::Method),
+                _ => Err(HttpRefusal::Method),
             })
         }
     }
@@ -139,7 +142,7 @@ fn encode(answer: &HttpAnswer, has_body: bool) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn path_of(text: &str) -> Option<Result<String, Refused>> {
+    fn path_of(text: &str) -> Option<Result<String, HttpRefusal>> {
         parse(text.as_bytes()).map(|it| it.map(|request| request.path))
     }
 
@@ -149,13 +152,13 @@ mod tests {
         assert_eq!(path_of("GET /metrics HTTP/1.1\r\nHost: a\r\n"), None);
         let whole = "GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\n\r\n";
         assert_eq!(path_of(whole), Some(Ok("/metrics".to_owned())));
-        assert_eq!(path_of("POST / HTTP/1.1\r\n\r\n"), Some(Err(Refused::Method)));
-        assert_eq!(path_of("*1\r\n$4\r\nPING\r\n"), Some(Err(Refused::Unreadable)));
+        assert_eq!(path_of("POST / HTTP/1.1\r\n\r\n"), Some(Err(HttpRefusal::Method)));
+        assert_eq!(path_of("*1\r\n$4\r\nPING\r\n"), Some(Err(HttpRefusal::Unreadable)));
         let long = format!("GET /{} ", "a".repeat(REQUEST_BYTES_MAX));
-        assert_eq!(path_of(&long), Some(Err(Refused::TooLong)));
+        assert_eq!(path_of(&long), Some(Err(HttpRefusal::TooLong)));
         let lines = "a: b\r\n".repeat(HEADERS_MAX + 1);
         let many = format!("GET / HTTP/1.1\r\n{lines}\r\n");
-        assert_eq!(path_of(&many), Some(Err(Refused::TooLong)));
+        assert_eq!(path_of(&many), Some(Err(HttpRefusal::TooLong)));
     }
 
     #[test]

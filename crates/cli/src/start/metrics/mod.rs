@@ -17,13 +17,22 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use http::{HttpAnswer, Refused};
-pub use sources::{Measured, MetricsSource, OwnPassword};
+use super::announce::announce;
+use http::{HttpAnswer, HttpRefusal};
+pub use sources::{MetricsSource, OwnPassword, PortNumbers};
 
 /// So many are answered at a time; further connections are closed.
 const AT_ONCE_MAX: usize = 16;
 /// Connections that cannot be taken are tried again after so long.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Answers a monitoring system from now on, if that was asked for.
+pub fn serve(metrics: Option<MetricsListener>, sources: Vec<MetricsSource>) {
+    if let Some(metrics) = metrics {
+        announce(&format!("metrics are at http://{}/metrics", metrics.address()));
+        metrics.serve(sources);
+    }
+}
 
 /// A socket at which a server's numbers are asked for.
 pub struct MetricsListener(TcpListener);
@@ -40,12 +49,12 @@ impl MetricsListener {
     }
 
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
+    fn address(&self) -> SocketAddr {
         self.0.local_addr().expect("a socket that listens")
     }
 
     /// Answers for as long as the process runs.
-    pub fn serve(self, sources: Vec<MetricsSource>) {
+    fn serve(self, sources: Vec<MetricsSource>) {
         let (sources, running) = (Arc::new(sources), Arc::new(AtomicUsize::new(0)));
         thread::spawn(move || {
             loop {
@@ -84,20 +93,23 @@ impl Drop for Answering {
 }
 
 /// What is answered to this path.
-fn answer(path: &str, sources: &[MetricsSource]) -> Result<HttpAnswer, Refused> {
+fn answer(path: &str, sources: &[MetricsSource]) -> Result<HttpAnswer, HttpRefusal> {
     match path {
         "/metrics" => {
             let measured: Vec<_> = sources.iter().map(MetricsSource::measure).collect();
             Ok(HttpAnswer { status: 200, text: text::metrics(&measured) })
         }
         "/health" => Ok(verdict(sources, |it| it.trouble.clone())),
-        "/ready" => Ok(verdict(sources, Measured::not_ready)),
-        _ => Err(Refused::NotFound),
+        "/ready" => Ok(verdict(sources, PortNumbers::not_ready)),
+        _ => Err(HttpRefusal::NotFound),
     }
 }
 
 /// 200 where nothing is said against any source, and else 503 with what is.
-fn verdict(sources: &[MetricsSource], against: impl Fn(&Measured) -> Option<String>) -> HttpAnswer {
+fn verdict(
+    sources: &[MetricsSource],
+    against: impl Fn(&PortNumbers) -> Option<String>,
+) -> HttpAnswer {
     let troubles = sources.iter().filter_map(|it| against(&it.measure()));
     match troubles.collect::<Vec<_>>().join("\n") {
         all if all.is_empty() => HttpAnswer { status: 200, text: "ok\n".to_owned() },

@@ -36,7 +36,7 @@ impl fmt::Debug for OwnPassword {
 
 /// What a source has said.
 #[derive(Clone, Debug, Default)]
-pub struct Measured {
+pub struct PortNumbers {
     /// Whether Redis clients are served there.
     pub is_redis: bool,
     /// By loop, as a node: names and numbers.
@@ -45,7 +45,7 @@ pub struct Measured {
     pub trouble: Option<String>,
 }
 
-impl Measured {
+impl PortNumbers {
     /// Why it is not ready, if it is not.
     pub fn not_ready(&self) -> Option<String> {
         let is_ready = |numbers: &[(String, u64)]| {
@@ -60,16 +60,16 @@ impl Measured {
 
 impl MetricsSource {
     /// Asks it.
-    pub fn measure(&self) -> Measured {
+    pub fn measure(&self) -> PortNumbers {
         let (is_redis, asked) = match self {
             MetricsSource::Native { address, loops } => (false, native(address, *loops)),
             MetricsSource::Redis(address, own) => (true, redis(*address, own.as_ref())),
         };
         match asked {
-            Ok(numbers) => Measured { is_redis, numbers, trouble: None },
+            Ok(numbers) => PortNumbers { is_redis, numbers, trouble: None },
             Err(error) => {
                 let trouble = Some(format!("{error:#}"));
-                Measured { is_redis, numbers: Vec::new(), trouble }
+                PortNumbers { is_redis, numbers: Vec::new(), trouble }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use muesli_cluster::{NumberKind, STATUS_NUMBERS};
 
-use super::Measured;
+use super::PortNumbers;
 
 /// Numbers of `INFO` that say nothing of how the server does.
 const LEFT_OUT: [&str; 5] =
@@ -22,7 +22,7 @@ struct Metric {
 }
 
 /// All numbers that were measured, and how long the process has had what memory.
-pub fn metrics(all: &[Measured]) -> String {
+pub fn metrics(all: &[PortNumbers]) -> String {
     let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();
     let mut add = |(name, about, kind): (String, String, NumberKind), sample| {
         let empty = || Metric { about, kind, samples: Vec::new() };
@@ -107,9 +107,9 @@ fn write(metrics: &BTreeMap<String, Metric>) -> String {
 mod tests {
     use super::*;
 
-    fn measured(is_redis: bool, numbers: &[(&str, u64)]) -> Measured {
+    fn measured(is_redis: bool, numbers: &[(&str, u64)]) -> PortNumbers {
         let numbers = numbers.iter().map(|(name, it)| ((*name).to_owned(), *it)).collect();
-        Measured { is_redis, numbers: vec![(3, numbers)], trouble: None }
+        PortNumbers { is_redis, numbers: vec![(3, numbers)], trouble: None }
     }
 
     #[test]
@@ -132,7 +132,8 @@ mod tests {
             assert!(text.lines().any(|it| it == line), "{line} is not in\n{text}");
         }
         assert!(!text.contains("tcp_port"), "{text}");
-        let silent = Measured { trouble: Some("no answer".to_owned()), ..Measured::default() };
+        let silent =
+            PortNumbers { trouble: Some("no answer".to_owned()), ..PortNumbers::default() };
         assert!(metrics(&[silent]).contains("muesli_up{port=\"native\"} 0\n"));
     }
 
