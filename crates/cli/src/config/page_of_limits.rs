@@ -313,7 +313,7 @@ const DECLARED: &[(&str, &str, &str)] = &[
     (
         "resp/src/server/front.rs",
         "STRANGERS_WAIT: Duration = Duration::from_secs(60);",
-        "| silence of such a client | 60 s |",
+        "| how long such a client may say nothing of who it is | 60 s |",
     ),
     (
         "threads/src/lib.rs",

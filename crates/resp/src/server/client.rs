@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::net::TcpStream;
 
@@ -19,6 +19,8 @@ use crate::users::RespUser;
 
 /// With so many bytes waiting for it to read, a client's further commands wait.
 const OUTGOING_HIGH: usize = 1 << 20;
+/// The same of one that has to say who it is.
+const STRANGERS_OUTGOING_HIGH: usize = 16 << 10;
 /// With so many commands waiting, or so many bytes of them, no more of a client are read.
 const QUEUE_HIGH: usize = 1024;
 const QUEUE_BYTES_HIGH: usize = 1 << 20;
@@ -118,7 +120,8 @@ pub(super) struct RespClient {
     waker: RefCell<Option<Waker>>,
     /// It has to say who it is: its commands are taken apart one by one, since what comes behind
     /// the one by which it does may be larger than what comes before.
-    is_stranger: Cell<bool>,
+    /// `None`: it has, or need not.
+    stranger_since: Cell<Option<Instant>>,
     /// What has come is taken apart once the command before it has been run.
     holds_back: Cell<bool>,
     /// It will send nothing more; some of what it has sent may not have been read.
@@ -162,7 +165,7 @@ impl RespClient {
             queue: RefCell::default(),
             queue_bytes: Cell::new(0),
             waker: RefCell::new(None),
-            is_stranger: Cell::new(false),
+            stranger_since: Cell::new(None),
             holds_back: Cell::new(false),
             has_hung_up: Cell::new(false),
             read_all: Cell::new(false),
@@ -176,7 +179,13 @@ impl RespClient {
         !self.holds_back.get()
             && self.queue.borrow().len() <= QUEUE_HIGH
             && self.queue_bytes.get() <= QUEUE_BYTES_HIGH
-            && self.outgoing() <= OUTGOING_HIGH
+            && self.reads_replies()
+    }
+
+    /// Whether it reads what it is told. Who has to say who it is, is told little before that.
+    fn reads_replies(&self) -> bool {
+        let most = if self.is_stranger() { STRANGERS_OUTGOING_HIGH } else { OUTGOING_HIGH };
+        self.outgoing() <= most
     }
 
     /// Reads what has come, and takes it apart.
@@ -206,12 +215,17 @@ impl RespClient {
 
     /// Whether it has to say who it is, and how much it may ask for.
     pub fn set_stranger(&self, is_stranger: bool, limits: RequestLimits) {
-        self.is_stranger.set(is_stranger);
+        self.stranger_since.set(is_stranger.then(Instant::now));
         self.requests.borrow_mut().set_limits(limits);
     }
 
     pub fn is_stranger(&self) -> bool {
-        self.is_stranger.get()
+        self.stranger_since.get().is_some()
+    }
+
+    /// Whether it has had to say who it is for so long.
+    pub fn is_stranger_for(&self, time: Duration) -> bool {
+        self.stranger_since.get().is_some_and(|since| since.elapsed() >= time)
     }
 
     fn take_in(&self, bytes: &[u8]) {
@@ -224,7 +238,7 @@ impl RespClient {
         let mut requests = self.requests.borrow_mut();
         self.holds_back.set(false);
         loop {
-            if self.is_stranger.get() && !self.queue.borrow().is_empty() {
+            if self.is_stranger() && !self.queue.borrow().is_empty() {
                 self.holds_back.set(true);
                 break;
             }
@@ -291,7 +305,7 @@ impl RespClient {
         if self.holds_back.get() && self.queue.borrow().is_empty() {
             self.take_apart();
         }
-        if self.outgoing() <= OUTGOING_HIGH
+        if self.reads_replies()
             && let Some(command) = self.take_next()
         {
             return Poll::Ready(Some(command));

@@ -35,7 +35,7 @@ const STEPS_AT_ONCE: usize = 256;
 const LOOKS_FOR: Duration = Duration::from_micros(50);
 /// Connections are looked after so often.
 const HOUSEKEEPING: Duration = Duration::from_millis(100);
-/// Who has to say who it is, and says nothing for so long, is closed.
+/// Who has to say who it is, and has not for so long, is closed.
 const STRANGERS_WAIT: Duration = Duration::from_secs(60);
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
@@ -262,7 +262,7 @@ impl RespFront {
             if timeout > 0 && free && client.active.get().elapsed().as_secs() >= timeout {
                 client.close();
             }
-            if client.is_stranger() && client.active.get().elapsed() >= STRANGERS_WAIT {
+            if client.is_stranger_for(STRANGERS_WAIT) {
                 client.close();
             }
             if client.is_closed() {

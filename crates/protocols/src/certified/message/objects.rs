@@ -137,35 +137,24 @@ impl GatheredObjects<'_> {
     }
 }
 
-/// What a command touches that is made with a claim: what others only read or write within it
-/// writes, so that it has one place among all commands of each of its objects.
-pub fn claimed_objects(objects: &ObjectSet, command: &CertifiedCommand) -> ObjectSet {
-    let everything = TouchedObject { number: EVERYTHING, access: ObjectAccess::Write };
-    if objects.iter().any(|it| it == everything) {
-        return objects.clone(); // It has one among all commands.
-    }
-    let written = |number| TouchedObject { number, access: ObjectAccess::Write };
-    let own = objects.iter().map(|it| match it.number {
-        EVERYTHING => it,
-        number => written(number),
-    });
-    ObjectSet::new(own.chain(written_range_objects(command).map(written)))
+/// What a command touches that is made with a claim: keys that others only read it writes, so that
+/// it has one place among all commands of each of them.
+pub fn claimed_objects(objects: &ObjectSet) -> ObjectSet {
+    let written = |it: TouchedObject| match it.number < KEY_OBJECTS {
+        true => TouchedObject { access: ObjectAccess::Write, ..it },
+        false => it,
+    };
+    ObjectSet::new(objects.iter().map(written))
 }
 
-/// The objects of what a command has read: keys, and ranges.
-pub fn read_objects(command: &CertifiedCommand) -> impl Iterator<Item = u64> + '_ {
-    let keys = command.reads.iter().map(|read| key_object(read.space, &read.key));
-    keys.chain(command.ranges.iter().flat_map(|range| range_objects(&range.within)))
+/// The objects of the keys that a command has read.
+pub fn read_key_objects(command: &CertifiedCommand) -> impl Iterator<Item = u64> + '_ {
+    command.reads.iter().map(|read| key_object(read.space, &read.key))
 }
 
 /// The objects of the keys that a command writes, some perhaps twice.
 pub fn written_key_objects(command: &CertifiedCommand) -> impl Iterator<Item = u64> + '_ {
     command.writes.iter().map(|(space, key, _)| key_object(*space, key))
-}
-
-/// The objects of the ranges that these keys are within, those of spaces without an order too.
-pub fn written_range_objects(command: &CertifiedCommand) -> impl Iterator<Item = u64> + '_ {
-    command.writes.iter().map(|(space, key, _)| range_object(*space, key))
 }
 
 /// Whether commands may touch everything. Where each object has an owner, they may not: all

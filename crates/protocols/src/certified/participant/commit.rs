@@ -127,7 +127,7 @@ impl CertifiedSite {
             .map_err(|stop| (Abort::Rollback, Some(CallsEnd::from(stop))))?;
         let is_ordered = self.switches.keeps(CertifiedSwitch::OrdersLosers);
         Ok(match commit.claim().filter(|_| is_ordered) {
-            Some(_) => claimed_objects(&objects, command),
+            Some(_) => claimed_objects(&objects),
             None => objects,
         })
     }
