@@ -62,12 +62,12 @@ pub const COLUMNS: &[(&str, TableUnit, &[&str], u16)] = &[
     (TIMELINES.name, TIMELINES.unit, &["user", "tweet", "user"], 1),
 ];
 
-/// All spaces; users are dealt by a hash.
+/// All spaces; all have an order, by which the checks read them.
 pub(super) fn spaces() -> Vec<(&'static str, SpaceOptions)> {
     let (map, ordered) = (Arc::new(UnitMap::default()), Index::Ordered);
     vec![
-        USERS.space(Index::Hash, &map),
-        AUDIENCES.space(Index::Hash, &map),
+        USERS.space(ordered, &map),
+        AUDIENCES.space(ordered, &map),
         FOLLOWERS.space(ordered, &map),
         FOLLOWING.space(ordered, &map),
         TWEETS.space(ordered, &map),
