@@ -96,8 +96,6 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         grouped(verdicts),
         grouped(failed),
     );
-    // A reader that has gone away is no matter.
-    let _ = writeln!(stdout(), "{line}");
     if roots.judged + roots.undecided > 0 {
         let judged = grouped(roots.judged as u64);
         let undecided = grouped(roots.undecided as u64);
@@ -109,6 +107,8 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     if handlers != HandlerStats::default() {
         let _ = writeln!(stdout(), "{}", of_handlers(&handlers));
     }
+    // A reader that has gone away is no matter.
+    let _ = writeln!(stdout(), "{line}");
     if options.strangers > 0 {
         let _ = write!(stdout(), "{}", of_strangers(&strangers));
     }
