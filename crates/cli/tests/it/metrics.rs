@@ -132,7 +132,7 @@ fn numbers_of_redis_clients_are_there_with_and_without_a_port_of_its_own() {
     {
         let server = ScrapedServer::start(further);
         let begun = Instant::now();
-        // Beside a native server its door opens a moment later.
+        // Beside a native server its port opens a moment later.
         while !server.get("/ready").starts_with("HTTP/1.1 200 ") {
             assert!(begun.elapsed() < Duration::from_secs(60), "{}", server.get("/ready"));
             thread::sleep(Duration::from_millis(50));

@@ -178,7 +178,7 @@ fn limits_of_several_alternatives_end_one_after_the_other() {
     let all = space(&db);
     let limits = [20, 60].map(|after| WaitLimit::new(Duration::from_millis(after)));
     let tried = Arc::new(AtomicU32::new(0));
-    let (counted, [soon, later]) = (tried.clone(), limits);
+    let (counted, [soon, longer]) = (tried.clone(), limits);
     let chain = async move |tx: &Tx| {
         let gives_up = async |tx: &Tx| {
             tx.get(all, "k").await?;
@@ -189,7 +189,7 @@ fn limits_of_several_alternatives_end_one_after_the_other() {
                 counted.fetch_add(1, Ordering::Relaxed);
                 gives_up(tx).await
             };
-            tx.or_else_within(&later, gives_up, last).await
+            tx.or_else_within(&longer, gives_up, last).await
         };
         tx.or_else_within(&soon, gives_up, second).await
     };

@@ -77,7 +77,7 @@ impl AccessPlace {
 
 /// Which participants know what an access found, or what an access needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum KnownPlace {
     /// All of them.
     All,
     /// One partition alone.
@@ -86,28 +86,30 @@ enum Known {
     Apart,
 }
 
-impl Known {
+impl KnownPlace {
     /// Who knows both.
-    fn and(self, other: Known) -> Known {
+    fn and(self, other: KnownPlace) -> KnownPlace {
         match (self, other) {
-            (Known::All, known) | (known, Known::All) => known,
-            (Known::At(one), Known::At(other)) if one == other => self,
-            (Known::At(_) | Known::Apart, Known::At(_) | Known::Apart) => Known::Apart,
+            (KnownPlace::All, known) | (known, KnownPlace::All) => known,
+            (KnownPlace::At(one), KnownPlace::At(other)) if one == other => self,
+            (KnownPlace::At(_) | KnownPlace::Apart, KnownPlace::At(_) | KnownPlace::Apart) => {
+                KnownPlace::Apart
+            }
         }
     }
 
     /// Who knows what an access finds, by who knows what it needs; and whether a value crosses for
     /// it.
-    fn found(needed: Known, at: Option<u32>, writes: bool) -> (Known, bool) {
+    fn found(needed: KnownPlace, at: Option<u32>, writes: bool) -> (KnownPlace, bool) {
         match (at, needed) {
-            (Some(here), Known::At(there)) => (Known::At(here), there != here),
-            (Some(here), Known::All) => (Known::At(here), false),
-            (Some(here), Known::Apart) => (Known::At(here), true),
-            (None, Known::All) => (Known::All, false),
+            (Some(here), KnownPlace::At(there)) => (KnownPlace::At(here), there != here),
+            (Some(here), KnownPlace::All) => (KnownPlace::At(here), false),
+            (Some(here), KnownPlace::Apart) => (KnownPlace::At(here), true),
+            (None, KnownPlace::All) => (KnownPlace::All, false),
             // All participants make the same change of a copy, or it is brought to them.
-            (None, Known::At(_)) if writes => (Known::All, true),
-            (None, Known::At(there)) => (Known::At(there), false),
-            (None, Known::Apart) => (Known::Apart, true),
+            (None, KnownPlace::At(_)) if writes => (KnownPlace::All, true),
+            (None, KnownPlace::At(there)) => (KnownPlace::At(there), false),
+            (None, KnownPlace::Apart) => (KnownPlace::Apart, true),
         }
     }
 }
@@ -121,7 +123,7 @@ pub(crate) struct ShareCounter {
     loads: Vec<u64>,
     touched: Vec<u32>,
     /// Of each access of the transaction that is counted, who knows what it found.
-    known: Vec<Known>,
+    known: Vec<KnownPlace>,
     transactions: u64,
     distributed: u64,
     crossing: u64,
@@ -177,8 +179,8 @@ impl ShareCounter {
         self.known.clear();
         for (access, place) in transaction.accesses.iter().zip(places) {
             let needs = access.needs.iter().map(|need| self.known[usize::from(*need)]);
-            let needed = needs.fold(Known::All, Known::and);
-            let (known, does_cross) = Known::found(needed, place.at, access.writes);
+            let needed = needs.fold(KnownPlace::All, KnownPlace::and);
+            let (known, does_cross) = KnownPlace::found(needed, place.at, access.writes);
             self.known.push(known);
             crosses |= does_cross && several;
         }

@@ -333,8 +333,8 @@ mod tests {
     #[test]
     fn labels_are_found_in_whatever_else_a_child_prints() {
         let framed = printing(b"muelabel\x02\0\0\0\x01\0\0\0\0\0\0\0");
-        let said = format!("cat >/dev/null; echo '***Runtime'; {framed}; echo behind");
-        assert_eq!(child(&said, SOON).cut(two_nodes()).unwrap(), [1, 0]);
+        let script = format!("cat >/dev/null; echo '***Runtime'; {framed}; echo behind");
+        assert_eq!(child(&script, SOON).cut(two_nodes()).unwrap(), [1, 0]);
         for (script, why) in [
             (printing(b"\x02\0\0\0\x01\0\0\0\0\0\0\0"), "no `muelabel`"),
             (printing(b"muelabel\x02"), "more bytes"),

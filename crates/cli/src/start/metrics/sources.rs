@@ -84,9 +84,9 @@ fn native(address: &str, loops: usize) -> anyhow::Result<NumbersByNode> {
     let own = node..node + loops.max(1) as u32;
     let mut all = vec![(node, first.status)];
     let servers = first.welcome.map.servers;
-    for (other, told) in servers.iter().filter(|(it, _)| it.0 != node && own.contains(&it.0)) {
+    for (other, public) in servers.iter().filter(|(it, _)| it.0 != node && own.contains(&it.0)) {
         // Others may reach this server at another address than it is at itself.
-        let port = told.rsplit(':').next().unwrap_or_default();
+        let port = public.rsplit(':').next().unwrap_or_default();
         let here = address.rsplit_once(':').map_or(address, |(host, _)| host);
         all.push((other.0, visit::status(&format!("{here}:{port}"), WITHIN)?.status));
     }

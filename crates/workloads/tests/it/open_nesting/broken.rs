@@ -247,8 +247,8 @@ fn levels_that_are_not_separate_are_noticed() {
         assert!(found.only_operations(), "{protocol}: {}", found.verdict);
         let watched = run(None, 0);
         assert!(watched.verdict.holds(), "{protocol}: {}", watched.verdict);
-        let told = watched.tally.unexpected.unwrap_or_default();
-        assert!(told.contains("separate what the levels use"), "{protocol}: {told}");
+        let noticed = watched.tally.unexpected.unwrap_or_default();
+        assert!(noticed.contains("separate what the levels use"), "{protocol}: {noticed}");
     }
 }
 
