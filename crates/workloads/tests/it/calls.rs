@@ -43,7 +43,7 @@ fn each_has_the_parameters_that_they_have_in_common() {
         for parameter in ["objects", "calls", "reads", "length", "nesting"] {
             assert!(workload.takes(parameter), "{name}: {parameter}");
         }
-        for retired in ["keys", "operations", "pairs", "outer", "inner"] {
+        for retired in ["keys", "operations", "outer", "inner"] {
             assert!(!workload.takes(retired), "{name}: {retired}");
         }
     }
