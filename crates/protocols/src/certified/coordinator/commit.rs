@@ -14,7 +14,7 @@ use super::CertifiedCoordinator;
 use super::elsewhere::AskedElsewhere;
 use super::keys::at_site;
 use super::running::RunningTransaction;
-use crate::certified::message::command::{CallsEnd, CertifiedCommand};
+use crate::certified::message::command::{CallsEnd, CertifiedCommand, ReadKey};
 use crate::certified::message::{Message, ReaderNumber};
 use crate::certified::switches::LocalReads;
 use crate::certified::{Certified, Context};
@@ -23,7 +23,7 @@ use crate::certified::{Certified, Context};
 #[derive(Clone, Debug)]
 pub struct PendingCommit {
     id: TxnId,
-    /// Who waits; `None`: the client was told that nobody knows.
+    /// Who waits; `None`: the client was told that nobody knows, or there is none.
     pub op: Option<OpId>,
     /// The transaction, for the history.
     transaction: RunningTransaction,
@@ -98,22 +98,26 @@ impl CertifiedCoordinator {
         (transaction, reader): (RunningTransaction, Option<ReaderNumber>),
         cx: &mut Context<'_>,
     ) -> Step {
-        let (op, id, site) = (OpId(self.next_number()), command.txn, transaction.site);
+        let op = OpId(self.next_number());
+        self.send_commit(command, (transaction, reader), Some(op), cx);
+        Step::Wait(op)
+    }
+
+    /// Sends a commit to its site, for somebody who waits for its end or for nobody.
+    fn send_commit(
+        &mut self,
+        command: CertifiedCommand,
+        (transaction, reader): (RunningTransaction, Option<ReaderNumber>),
+        op: Option<OpId>,
+        cx: &mut Context<'_>,
+    ) {
+        let (id, site) = (command.txn, transaction.site);
         assert!(id.sequence <= self.sequence, "{id} has a number that was not given out");
         self.forget_far_behind();
         let (sent, since) = (cx.now(), cx.now());
         let (member, elsewhere) = (self.sites.member(site), AskedElsewhere::default());
-        let commit = PendingCommit {
-            id,
-            op: Some(op),
-            transaction,
-            command,
-            reader,
-            sent,
-            since,
-            member,
-            elsewhere,
-        };
+        let commit =
+            PendingCommit { id, op, transaction, command, reader, sent, since, member, elsewhere };
         let (command, tried_since) = (commit.command.clone(), commit.tried_since());
         let before = self.commits.insert(id.sequence, commit);
         assert!(before.is_none(), "{id} commits twice");
@@ -122,7 +126,22 @@ impl CertifiedCoordinator {
         let again = false;
         let ask = Message::Commit { settled_below, reader, again, member, tried_since, command };
         cx.send_to_repository(site, ask);
-        Step::Wait(op)
+    }
+
+    /// A transaction that has lost may hold what it has read, and now waits for somebody to change
+    /// it. So these reads are committed by themselves, which ends its claim on them. If they are
+    /// not the newest any more it need not wait: its next attempt comes here again, or commits.
+    pub(super) fn give_claim_back(
+        &mut self,
+        transaction: RunningTransaction,
+        reads: &[ReadKey],
+        cx: &mut Context<'_>,
+    ) {
+        assert!(transaction.is_empty(), "what it has read and written is not in its commit");
+        self.sequence += 1;
+        let id = self.id(self.sequence);
+        let command = CertifiedCommand { reads: reads.to_vec(), ..transaction.clone().command(id) };
+        self.send_commit(command, (transaction, None), None, cx);
     }
 
     /// Sites take no commit that is far ahead of all that are settled. So those of which nobody

@@ -9,6 +9,7 @@ use muesli_core::limits::check_size;
 use muesli_core::{Abort, Answer, Failure, Nanos, OpId, RepositoryId, Step, Txn};
 
 use super::CertifiedCoordinator;
+use super::running::RunningTransaction;
 use crate::certified::Context;
 use crate::certified::message::Message;
 use crate::certified::message::command::{ReadKey, ReadRange};
@@ -31,10 +32,15 @@ impl CertifiedCoordinator {
     /// A transaction ends, and its client waits until something that it has read has changed.
     pub(super) fn watch(&mut self, txn: Txn, cx: &mut Context<'_>) -> Step {
         let id = self.id(self.sequence);
-        let (site, command) = match self.open(txn) {
-            Ok(running) => (running.site, running.command(id)),
+        let (ended, command) = match self.open(txn) {
+            Ok(running) => {
+                let RunningTransaction { site, begin, .. } = *running;
+                let ended = RunningTransaction::new(running.options, site, begin);
+                (ended, running.command(id))
+            }
             Err(failure) => return Step::Done(Err(failure)),
         };
+        let site = ended.site;
         self.fail(txn, &Failure::Aborted(Abort::Rollback), cx);
         let limit = cx.settings.limits.transaction_bytes;
         if let Err(failure) = check_size(Limit::Transaction, command.bytes(), limit) {
@@ -43,6 +49,9 @@ impl CertifiedCoordinator {
         let (reads, ranges) = (command.reads, command.ranges);
         if reads.is_empty() && ranges.is_empty() {
             return Step::Done(Ok(Answer::Changed)); // It would wait for ever.
+        }
+        if ended.options.tried_since > Nanos(0) && !reads.is_empty() {
+            self.give_claim_back(ended, &reads, cx);
         }
         let (request, op) = (self.next_number(), OpId(self.next_number()));
         assert!(!self.running.contains_key(&txn.slot), "{txn:?} waits, and goes on");
@@ -112,7 +121,6 @@ impl CertifiedCoordinator {
 mod tests {
     use muesli_core::{Coordinator as _, NodeId, TxnOptions};
 
-    use super::super::running::RunningTransaction;
     use super::*;
     use crate::certified::Switches;
 
