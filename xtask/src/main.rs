@@ -17,6 +17,10 @@ cargo xtask TASK
                                   broadcast: 2,000 seeds for each, likewise
       --list                      only say what would be run
       --built                     with the program that `cargo test --workspace` has built
+  clients [LIBRARY ...]           programs of Python, Node.js, Go and Java over redis-py, ioredis,
+                                  node-redis, go-redis and jedis, each against a server; fetches
+                                  the libraries
+      --built                     with the program that `cargo test --workspace` has built
   explore                         every state of every small scope; tests look at the first of
                                   those that have many
   transcripts [NAME]              write the transcripts' output anew; then read the difference
@@ -33,6 +37,7 @@ fn main() -> ExitCode {
     let done = match arguments[..] {
         ["check"] => tasks::check::run(),
         ["sim", ref rest @ ..] => tasks::sim::run(rest),
+        ["clients", ref rest @ ..] => tasks::clients::run(rest),
         ["explore"] => tasks::explore::run(),
         ["transcripts", ref rest @ ..] if rest.len() < 2 => tasks::transcripts::run(rest),
         ["trace", workload, seed, ref rest @ ..] => tasks::trace::run(workload, seed, rest),

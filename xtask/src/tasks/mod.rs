@@ -2,6 +2,7 @@
 
 pub mod bench;
 pub mod check;
+pub mod clients;
 pub mod compile_times;
 pub mod explore;
 pub mod left;
