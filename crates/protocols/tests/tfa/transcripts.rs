@@ -18,5 +18,5 @@ fn transcript([path]: [&Path; 1]) {
 #[test]
 fn without_its_rule_a_script_shows_the_anomaly_and_with_it_does_not() {
     let broken = broken("tfa", "\nnot s", &[]);
-    assert_eq!(broken, 18);
+    assert_eq!(broken, 19);
 }
