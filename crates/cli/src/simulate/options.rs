@@ -31,7 +31,8 @@ pub struct SimOptions {
     #[arg(long, value_name = "NAME", default_value = "score",
         value_parser = names::protocols(), hide_possible_values = true)]
     pub protocol: String,
-    /// Nodes with repositories
+    /// Nodes with repositories; those behind the first --repositories have none, under alvin,
+    /// certified-* and sharded-*, and use those of others
     #[arg(long, value_name = "N", default_value_t = 4,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub nodes: u32,

@@ -39,7 +39,8 @@ pub use crate::guarantees::{guarantee, guarantee_of, guarantee_of_attempts, is_g
 pub struct Simulated {
     /// The protocol, by name.
     pub protocol: String,
-    /// How many nodes there are.
+    /// How many nodes there are: those behind the first ones of as many as there are repositories
+    /// have none, where the protocol keeps copies at sites and each node uses one there.
     pub nodes: usize,
     /// How many nodes there are besides, which decide for the others and do nothing else, under
     /// protocols that have masters. They are counted behind all others.
@@ -135,7 +136,8 @@ impl Simulated {
 
     /// What of this is the world's own.
     fn set_up(&self, setup: &mut Setup) {
-        let exchanges = setup.protocol.exchanges_members() && self.nodes >= SITES_LEAST;
+        let sites = self.nodes.min(self.repositories);
+        let exchanges = setup.protocol.exchanges_members() && sites >= SITES_LEAST;
         setup.replicated = self.upkeep.group > 1 || exchanges;
         setup.checkpoint_every = self.upkeep.checkpoint_every;
         setup.early_timers = self.early_timers;

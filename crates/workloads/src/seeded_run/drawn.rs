@@ -133,6 +133,7 @@ impl SeededRun {
 
     /// Whether one of the nodes may lose its disk though no group keeps its data.
     fn may_lose_disks(&self) -> bool {
-        exchanges_members(&self.protocol) && self.nodes >= SITES_LEAST
+        let sites = self.repositories.map_or(self.nodes, |it| it.min(self.nodes));
+        exchanges_members(&self.protocol) && sites >= SITES_LEAST
     }
 }

@@ -63,6 +63,16 @@ fn a_site_that_loses_its_disk_gets_its_data_back() {
     }
 }
 
+/// Five nodes use three copies; one of them may lose its disk.
+#[test]
+fn nodes_that_share_a_copy_hold_among_faults() {
+    for (protocol, seed) in [("alvin", 200), ("certified-multipaxos", 206)] {
+        let run = seeded_run(protocol, "bank", &[]);
+        let run = SeededRun { nodes: 5, repositories: Some(3), ..run };
+        assert_eq!(problems(&run, seed), Vec::<String>::new(), "{protocol}, seed {seed}");
+    }
+}
+
 /// A rule that is broken is noticed within so many seeds.
 fn is_noticed(
     name: &'static str,

@@ -13,7 +13,7 @@ use muesli_core::{Abort, Catalog, Failure, Nanos, NodeId, RepositoryId, Txn};
 
 use super::CertifiedCoordinator;
 use crate::certified::Context;
-use crate::certified::locator::base;
+use crate::certified::locator::by_distance;
 
 /// So many times [`in_doubt_after`](muesli_core::Settings::in_doubt_after) a site may take to
 /// answer before it is passed over.
@@ -37,9 +37,8 @@ pub struct NearSites {
 impl NearSites {
     /// Where a transaction that begins now is run.
     fn next(&mut self, node: NodeId, catalog: &Catalog, now: Nanos) -> RepositoryId {
-        let (near, count) = (base(node, catalog), catalog.repositories() as u16);
+        let (all, count) = (by_distance(node, catalog), catalog.repositories() as u16);
         self.passed_over.retain(|_, until| *until > now);
-        let all = (0..count).map(|step| RepositoryId((near.0 + step) % count));
         let answers = |site: &RepositoryId| !self.passed_over.contains_key(site);
         let site = all.clone().find(answers).unwrap_or_else(|| {
             let until = |site: &RepositoryId| self.passed_over[site];

@@ -415,7 +415,10 @@ fn catalog(
 ) -> Result<Catalog, SimulationError> {
     let (nodes, repositories, grouped) = (plan.nodes, plan.repositories, plan.upkeep.group > 1);
     let shards = geography.and_then(Geography::shards);
-    if nodes == 0 || !grouped && shards.is_none() && nodes > repositories.max(1) {
+    let protocol = muesli_registry::protocol(&plan.protocol, None).ok();
+    // Where copies are kept at sites some nodes may have none: they use that of another node.
+    let has_copies = protocol.as_ref().is_some_and(|it| it.replicates_itself());
+    if nodes == 0 || !(grouped || has_copies) && nodes > repositories.max(1) {
         return Err(SimulationError::Nodes { nodes, repositories });
     }
     if let Some(shards) = shards {
@@ -449,11 +452,9 @@ fn catalog(
         None => catalog,
     };
     for (name, options) in workload.spaces(repositories) {
-        let protocol = &plan.protocol;
-        if options.partitioning == Partitioning::Everywhere
-            && !muesli_registry::protocol(protocol, None).is_ok_and(|it| it.keeps_everywhere())
-        {
-            let (protocol, space) = (protocol.clone(), name.to_owned());
+        let keeps_everywhere = protocol.as_ref().is_some_and(|it| it.keeps_everywhere());
+        if options.partitioning == Partitioning::Everywhere && !keeps_everywhere {
+            let (protocol, space) = (plan.protocol.clone(), name.to_owned());
             return Err(SimulationError::Everywhere { protocol, space });
         }
         catalog = catalog.with_space(name, options)?;
