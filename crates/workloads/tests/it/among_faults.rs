@@ -51,8 +51,10 @@ struct Search {
 
 impl Search {
     /// The first seed with which a mistake is noticed.
-    fn first<P: Protocol>(&self, switches: &P::Switches, mut seeds: Range<u64>) -> Option<u64> {
-        seeds.find(|&seed| self.is_noticed::<P>(switches, seed))
+    fn first<P: Protocol>(&self, switches: &P::Switches, seeds: Range<u64>) -> Option<u64> {
+        let found = seeds.clone().find(|&seed| self.is_noticed::<P>(switches, seed));
+        println!("{} by faults of {} ms: {found:?} of {seeds:?}", P::NAME, self.millis);
+        found
     }
 
     fn is_noticed<P: Protocol>(&self, switches: &P::Switches, seed: u64) -> bool {

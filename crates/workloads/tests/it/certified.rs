@@ -95,6 +95,7 @@ pub(crate) fn is_noticed_in(
     let name: &'static str = run.protocol.clone().leak();
     muesli::register_protocol::<Certified>(name, switches).expect("a name that is free");
     let found = (0..seeds).find(|&seed| !problems(&run, seed).is_empty());
+    println!("without {broken:?}: seed {found:?}");
     assert!(found.is_some(), "without {broken:?}, {seeds} seeds are fine");
 }
 
