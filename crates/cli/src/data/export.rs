@@ -44,8 +44,9 @@ struct ExportOptions {
 
 /// The command's options.
 pub fn command() -> Command {
-    let command = Command::new("export").about("Write a database, or spaces of it, to a file");
-    ExportOptions::augment_args(command.after_help(AFTER))
+    // After the options: where these are in parts, the first sentence of a part is taken otherwise.
+    let command = ExportOptions::augment_args(Command::new("export").after_help(AFTER));
+    command.about("Write a database, or spaces of it, to a file")
 }
 
 /// Runs the command.

@@ -36,8 +36,8 @@ struct ImportOptions {
 
 /// The command's options.
 pub fn command() -> Command {
-    let command = Command::new("import").about("Take an export into a database");
-    ImportOptions::augment_args(command.after_help(AFTER))
+    let command = ImportOptions::augment_args(Command::new("import").after_help(AFTER));
+    command.about("Take an export into a database")
 }
 
 /// Runs the command.

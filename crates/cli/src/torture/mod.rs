@@ -119,8 +119,8 @@ struct TortureOptions {
 
 /// The command's options.
 pub fn command() -> Command {
-    let about = "Look for lost promises on real processes under random faults";
-    TortureOptions::augment_args(Command::new("torture").about(about))
+    TortureOptions::augment_args(Command::new("torture"))
+        .about("Look for lost promises on real processes under random faults")
 }
 
 /// Runs the command.
