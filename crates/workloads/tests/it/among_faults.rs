@@ -306,12 +306,12 @@ fn reads_below_the_watermark_after_a_lease_are_noticed() {
 #[test]
 fn commits_that_are_forgotten_with_a_silent_client_are_noticed() {
     let switches = Switches::broken(FamilySwitch::KeepsCommitsOfSilent);
-    assert!(silence().first::<Score>(&switches, 0..120).is_some());
-    assert!(gone().first::<Score>(&switches, 0..120).is_some());
+    assert!(silence().first::<Score>(&switches, 47..167).is_some());
+    assert!(gone().first::<Score>(&switches, 78..198).is_some());
     let gmu = gmu::Switches::default().with_family(switches);
-    assert!(gone().first::<Gmu>(&gmu, 0..60).is_some());
+    assert!(gone().first::<Gmu>(&gmu, 7..67).is_some());
     let bumper = bumper::Switches::time_warping().with_family(switches);
-    assert!(gone().first::<Bumper>(&bumper, 0..160).is_some());
+    assert!(gone().first::<Bumper>(&bumper, 88..248).is_some());
 }
 
 /// The fault that Bumper had with collected deletions. Either of the two rules is enough to hide
@@ -322,6 +322,6 @@ fn reads_judged_by_what_was_found_are_noticed() {
     let printed = switches
         .without(FamilySwitch::JudgedBySnapshot)
         .without(bumper::BumperSwitch::LowerBoundsAtWatermark);
-    assert!(blind().first::<Bumper>(&printed, 0..400).is_some());
+    assert!(blind().first::<Bumper>(&printed, 235..635).is_some());
     assert_eq!(blind().first::<Bumper>(&switches, 0..40), None);
 }
