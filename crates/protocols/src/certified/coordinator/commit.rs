@@ -133,14 +133,15 @@ impl CertifiedCoordinator {
     /// not the newest any more it need not wait: its next attempt comes here again, or commits.
     pub(super) fn give_claim_back(
         &mut self,
-        transaction: RunningTransaction,
+        mut transaction: RunningTransaction,
         reads: &[ReadKey],
         cx: &mut Context<'_>,
     ) {
         assert!(transaction.is_empty(), "what it has read and written is not in its commit");
+        assert!(!reads.is_empty(), "it gives back nothing");
         self.sequence += 1;
         let id = self.id(self.sequence);
-        let command = CertifiedCommand { reads: reads.to_vec(), ..transaction.clone().command(id) };
+        let command = CertifiedCommand { reads: reads.to_vec(), ..transaction.command(id) };
         self.send_commit(command, (transaction, None), None, cx);
     }
 
