@@ -64,8 +64,7 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let (choice, database) = (self.choice.as_ref(), self.inner.database);
-        let choosing = Choosing::begin(choice, database, &MODELS)?;
+        let choosing = Choosing::begin(self, &MODELS)?;
         loop {
             let choosing = choosing.as_ref();
             let how = AttemptOptions { fate, asks, choosing, ..made.next(&timeout) };

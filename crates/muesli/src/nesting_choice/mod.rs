@@ -11,8 +11,12 @@
 //!
 //! (A dissertation on nested transactions, Turcu 2015, chapter 12, leaves it as future work.)
 
+mod call_sites;
+mod comparison;
+mod meter;
 mod observation;
 mod policy;
+mod pooled;
 mod running;
 mod took;
 mod tried;
@@ -22,15 +26,18 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+pub use call_sites::CallSites;
+pub use comparison::ComparisonCause;
 pub use observation::NestingObservation;
-pub use policy::ComparisonCause;
 use policy::{ChoicePolicy, Decided};
+use pooled::exchange::PoolRow;
 pub(crate) use running::{Choosing, PartRun};
+use serde::{Deserialize, Serialize};
 pub use tried::LeftOut;
 use tried::Tried;
 
 /// How the parts of a transaction are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum NestingModel {
     /// As its own operations: what is in the way of one is in the way of all.
     Flat,
@@ -91,6 +98,8 @@ const DECISIONS_KEPT: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct NestingChoice {
     inner: Arc<Mutex<ChoiceState>>,
+    /// Where nodes that choose together find each other.
+    row: Option<PoolRow>,
 }
 
 #[derive(Debug, Default)]
@@ -114,6 +123,9 @@ pub struct ChoiceDecision {
     pub begun: u64,
     /// What the models took.
     pub tried: Vec<TriedModel>,
+    /// How many nodes told of the last slot of it, where all nodes chose together by what they took
+    /// together; `None`: this node alone chose, by its own transactions.
+    pub nodes: Option<u32>,
 }
 
 /// What a model took in a comparison.
@@ -153,6 +165,7 @@ impl ChoiceDecision {
             cause: decided.cause,
             begun: decided.begun,
             tried: decided.tried.iter().map(TriedModel::new).collect(),
+            nodes: decided.nodes,
         }
     }
 }
@@ -165,7 +178,12 @@ impl fmt::Display for ChoiceDecision {
             ComparisonCause::Observed => "comparison as attempts ended otherwise",
             ComparisonCause::Due => "comparison that was due",
         };
-        write!(out, "{} after {} transactions ({why}: ", self.model, self.begun)?;
+        write!(out, "{} after {} transactions (", self.model, self.begun)?;
+        if let Some(nodes) = self.nodes {
+            let them = if nodes == 1 { "node" } else { "nodes" };
+            write!(out, "by {nodes} {them} together, ")?;
+        }
+        write!(out, "{why}: ")?;
         for (at, tried) in self.tried.iter().enumerate() {
             let comma = if at > 0 { "; " } else { "" };
             write!(out, "{comma}{tried}")?;
@@ -196,6 +214,11 @@ impl NestingChoice {
     /// Nothing is known yet.
     pub fn new() -> NestingChoice {
         NestingChoice::default()
+    }
+
+    /// Whether its first transaction is to begin, and there are other nodes to choose with.
+    fn begins_pooling(&self) -> bool {
+        self.row.is_some() && self.state().policy.is_none()
     }
 
     fn state(&self) -> MutexGuard<'_, ChoiceState> {

@@ -4,11 +4,15 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// So many levels of children are told apart; those further in count with the last one.
 const LEVELS: usize = 4;
+/// No count of a comparison is as large, in years.
+pub(super) const COUNTS_MOST: u64 = 1 << 60;
 
 /// What was observed of the transactions of one place while they were run as one model.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NestingObservation {
     /// Attempts that were undone in full.
     pub aborted: u64,
@@ -54,6 +58,15 @@ impl NestingObservation {
             self.in_part[level] += other.in_part[level];
             self.partial[level] += other.partial[level];
         }
+    }
+
+    /// Whether it can be added to others: what is read from a row may be anything.
+    pub(super) fn is_plausible(&self) -> bool {
+        let counts = [self.aborted, self.after_part, self.refused, self.parts];
+        let by_level = self.in_part.iter().chain(&self.partial);
+        let times = [self.lost, self.sub_commits].map(|it| it.as_nanos());
+        by_level.chain(&counts).all(|it| *it < COUNTS_MOST)
+            && times.into_iter().all(|it| it < u128::from(COUNTS_MOST))
     }
 
     /// Conflicts that were found within a part, whatever was undone then: these may be kept to it.

@@ -1,6 +1,8 @@
 //! The choice of a nesting model, by clients in a closed loop.
 
 use super::*;
+use crate::nesting_choice::meter::IDLE;
+use crate::nesting_choice::tried::LeftOut;
 
 const FLAT: NestingModel = NestingModel::Flat;
 const CLOSED: NestingModel = NestingModel::Closed;
@@ -29,7 +31,7 @@ fn quiet(_: NestingModel) -> NestingObservation {
 
 impl Loop {
     fn new(models: &[NestingModel]) -> Loop {
-        let policy = ChoicePolicy::new(models, Nanos(0));
+        let policy = ChoicePolicy::new(models, Nanos(0), None);
         Loop { policy, now: 0, ends: vec![(0, models[0]); 4], number: 0, sees: contended }
     }
 
@@ -148,7 +150,7 @@ fn nodes_with_one_clock_try_the_same_at_the_same_time() {
     }
     let (mut same, mut tries) = (0, 0);
     while tries < 200 && nodes.iter().all(|it| it.policy.chosen().is_none()) {
-        let models = nodes.each_ref().map(|it| it.policy.model_of_slot());
+        let models = nodes.each_ref().map(|it| it.policy.current());
         same += u32::from(models[0] == models[1]);
         tries += 1;
         let behind = usize::from(nodes[1].now < nodes[0].now);
@@ -159,19 +161,19 @@ fn nodes_with_one_clock_try_the_same_at_the_same_time() {
 
 #[test]
 fn long_pauses_are_no_part_of_any_slot() {
-    let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0));
+    let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0), None);
     let mut now = 0;
     for _ in 0..200 {
         policy.begin(Nanos(now));
         policy.ended(Nanos(now + 1_000), true);
         now += 3_600_000_000_000;
     }
-    assert!(policy.slot.busy <= 1_000, "{:?}", policy.slot);
-    assert!(policy.at + policy.length * IDLE < now);
+    assert!(policy.meter.slot.busy <= 1_000, "{:?}", policy.meter.slot);
+    assert!(policy.meter.at + policy.meter.length() * IDLE < now);
     // One that runs for a year is no more work than one that runs for a minute.
     policy.begin(Nanos(now));
     policy.ended(Nanos(now + 365 * 24 * 3_600_000_000_000), true);
-    assert!(policy.slot.busy <= policy.length);
+    assert!(policy.meter.slot.busy <= policy.meter.length());
 }
 
 #[test]
@@ -239,7 +241,7 @@ fn attempts_that_end_otherwise_are_a_reason_to_compare_anew() {
     let before = fixed(100 * MICROS, 110 * MICROS, 0);
     clients.decides(10_000, before).expect("a comparison ends");
     // Long after the last comparison, and long before the next.
-    while clients.policy.keep < 256 {
+    while clients.policy.own.as_ref().unwrap().keep < 256 {
         clients.decides(1_000_000, fixed(100 * MICROS, 110 * MICROS, 0)).unwrap();
     }
     clients.run(5_000, fixed(100 * MICROS, 110 * MICROS, 0));
@@ -251,11 +253,11 @@ fn attempts_that_end_otherwise_are_a_reason_to_compare_anew() {
 
 #[test]
 fn what_was_observed_of_a_model_does_not_count_for_another() {
-    let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0));
+    let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0), None);
     policy.observe(Nanos(0), CLOSED, &contended(CLOSED));
-    assert_eq!(policy.slot.seen, NestingObservation::default());
+    assert_eq!(policy.meter.slot.seen, NestingObservation::default());
     policy.observe(Nanos(0), FLAT, &contended(FLAT));
-    assert_eq!(policy.slot.seen, contended(FLAT));
+    assert_eq!(policy.meter.slot.seen, contended(FLAT));
 }
 
 /// Where children are undone alone there are no flat transactions: closed children are what open
@@ -275,7 +277,7 @@ fn the_simplest_is_compared_with_others_and_not_with_itself() {
 /// A client whose transactions are short, and far between.
 #[test]
 fn a_comparison_of_rare_transactions_ends() {
-    let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0));
+    let mut policy = ChoicePolicy::new(&[FLAT, CLOSED], Nanos(0), None);
     let mut now = 0;
     for _ in 0..20_000 {
         let model = policy.begin(Nanos(now));
@@ -289,11 +291,11 @@ fn a_comparison_of_rare_transactions_ends() {
 
 #[test]
 fn what_has_nothing_to_compare_counts_nothing() {
-    let mut policy = ChoicePolicy::new(&[CLOSED], Nanos(0));
+    let mut policy = ChoicePolicy::new(&[CLOSED], Nanos(0), None);
     for _ in 0..4 {
         assert_eq!(policy.begin(Nanos(0)), CLOSED);
     }
     policy.attempt(Nanos(u64::MAX - 1));
     policy.observe(Nanos(u64::MAX), CLOSED, &contended(CLOSED));
-    assert_eq!((policy.slot.busy, policy.slot.seen.after_part), (0, 0));
+    assert_eq!((policy.meter.slot.busy, policy.meter.slot.seen.after_part), (0, 0));
 }

@@ -8,12 +8,16 @@ use muesli_core::{Nanos, client};
 
 use super::observation::{AttemptSeen, NestingObservation};
 use super::policy::ChoicePolicy;
+use super::pooled::member::PoolMember;
 use super::{ChoiceDecision, ChoiceState, DECISIONS_KEPT, NestingChoice, NestingModel};
+use crate::database::handle::Db;
 use crate::error::Error;
 
 impl ChoiceState {
-    fn begin(&mut self, models: &[NestingModel], now: Nanos) -> NestingModel {
-        let policy = self.policy.get_or_insert_with(|| ChoicePolicy::new(models, now));
+    /// A transaction begins; nodes that choose together are given different shares.
+    fn begin(&mut self, models: &[NestingModel], now: Nanos, share: Option<u32>) -> NestingModel {
+        let member = share.map(PoolMember::new);
+        let policy = self.policy.get_or_insert_with(|| ChoicePolicy::new(models, now, member));
         let model = policy.begin(now);
         self.note_decision();
         model
@@ -56,11 +60,15 @@ impl ChoiceState {
 #[derive(Debug)]
 pub(crate) struct Choosing {
     choice: NestingChoice,
+    /// For what nodes tell each other, where they choose together.
+    pooling: Option<Db>,
     database: u64,
     /// A [`NestingModel`].
     model: AtomicU8,
     /// It is not known any more that it runs.
     is_over: AtomicBool,
+    /// It is flat in any case, and what others do as was chosen is in its way.
+    only_observes: bool,
     attempt: Mutex<RunningAttempt>,
 }
 
@@ -124,17 +132,57 @@ impl Choosing {
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn begin(
-        choice: Option<&NestingChoice>,
-        database: u64,
+    pub fn begin(db: &Db, models: &[NestingModel]) -> Result<Option<Arc<Choosing>>, Error> {
+        Choosing::begin_as(db, models, false)
+    }
+
+    /// The same of one that is flat in any case: how long it takes counts for the choice of the
+    /// others.
+    ///
+    /// # Errors
+    /// [`Error::Closed`].
+    pub fn begin_observing(
+        db: &Db,
         models: &[NestingModel],
     ) -> Result<Option<Arc<Choosing>>, Error> {
-        let Some(choice) = choice else { return Ok(None) };
-        let now = client::with(database, |engine| engine.now()).ok_or(Error::Closed)?;
-        let model = AtomicU8::new(choice.state().begin(models, now) as u8);
+        Choosing::begin_as(db, models, true)
+    }
+
+    fn begin_as(
+        db: &Db,
+        models: &[NestingModel],
+        only_observes: bool,
+    ) -> Result<Option<Arc<Choosing>>, Error> {
+        let Some(choice) = &db.choice else { return Ok(None) };
+        let (database, pooling) = (db.inner.database, choice.row.is_some().then(|| db.clone()));
+        let look = client::with(database, |engine| {
+            let share = || (engine.random() >> u32::BITS) as u32;
+            (engine.now(), choice.begins_pooling().then(share))
+        });
+        let (now, share) = look.ok_or(Error::Closed)?;
+        let model = AtomicU8::new(choice.state().begin(models, now, share) as u8);
         let (choice, is_over) = (choice.clone(), AtomicBool::new(false));
         let attempt = Mutex::new(RunningAttempt { begun: now, seen: AttemptSeen::default() });
-        Ok(Some(Arc::new(Choosing { choice, database, model, is_over, attempt })))
+        let choosing =
+            Choosing { choice, pooling, database, model, is_over, only_observes, attempt };
+        choosing.report_to_others(now);
+        Ok(Some(Arc::new(choosing)))
+    }
+
+    /// Tells the other nodes what this one has observed, if it is time to, beside its transactions.
+    fn report_to_others(&self, now: Nanos) {
+        let (Some(row), Some(db)) = (&self.choice.row, &self.pooling) else { return };
+        let report = self.choice.state().policy.as_mut().and_then(|it| it.report(now));
+        let Some(report) = report else { return };
+        let (choice, database) = (self.choice.clone(), self.database);
+        row.begin_exchange(db, report, move |exchanged| {
+            let now = client::with(database, |engine| engine.now());
+            let mut state = choice.state();
+            if let Some(policy) = &mut state.policy {
+                policy.exchanged(now.unwrap_or(policy.counted()), exchanged.ok());
+            }
+            state.note_decision();
+        });
     }
 
     fn attempt(&self) -> MutexGuard<'_, RunningAttempt> {
@@ -177,7 +225,9 @@ impl Choosing {
             attempt.begun = now;
             attempt.seen.end(is_lost.then_some(took))
         };
-        self.choice.state().observe(now, self.model(), &observed);
+        if !self.only_observes {
+            self.choice.state().observe(now, self.model(), &observed);
+        }
     }
 
     /// Its attempt was in vain, and another one begins, which may be run as another one than those
@@ -194,11 +244,15 @@ impl Choosing {
         if let Some(model) = self.choice.state().attempt(now) {
             self.model.store(model as u8, Ordering::Relaxed);
         }
+        self.report_to_others(now);
         Ok(())
     }
 
     /// How its attempt is run.
     pub fn model(&self) -> NestingModel {
+        if self.only_observes {
+            return NestingModel::Flat;
+        }
         MODELS[usize::from(self.model.load(Ordering::Relaxed))]
     }
 
@@ -206,6 +260,7 @@ impl Choosing {
     pub fn committed(&self) {
         if let Some(now) = self.now().filter(|_| !self.is_over.load(Ordering::Relaxed)) {
             self.end_attempt(now, false);
+            self.report_to_others(now);
         }
         self.end(true);
     }

@@ -3,7 +3,9 @@
 //! By Little's law that is the time that transactions ran, all together, over how many committed.
 //! How sure it is comes from how much the numbers of commits differ from slot to slot.
 
-use super::observation::NestingObservation;
+use serde::{Deserialize, Serialize};
+
+use super::observation::{COUNTS_MOST, NestingObservation};
 
 /// A model goes that is slower by more than so many standard errors. (One that goes by chance is
 /// hardly better than those that stay.)
@@ -18,7 +20,7 @@ const DISPERSION: f64 = 2.0;
 const BELIEF: f64 = 4.0;
 
 /// How long transactions took in some slots.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Took {
     slots: u64,
     /// Nanoseconds that transactions ran, all together.
@@ -61,6 +63,13 @@ impl Took {
     /// Nanoseconds that transactions ran, all together.
     pub fn busy(&self) -> u64 {
         self.busy
+    }
+
+    /// Whether it can be added to: what is read from a row may be anything.
+    pub fn is_plausible(&self) -> bool {
+        let Took { slots, busy, committed, attempts, seen, squares } = *self;
+        let slot = TimeSlot { busy, committed, attempts, seen };
+        slots < COUNTS_MOST && slot.is_plausible() && squares.is_finite()
     }
 
     /// Of how many slots.
@@ -135,7 +144,7 @@ impl Took {
 }
 
 /// What happened in the slot that is under way, after its first part.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct TimeSlot {
     /// Nanoseconds that transactions ran.
     pub busy: u64,
@@ -144,6 +153,22 @@ pub(super) struct TimeSlot {
     pub attempts: u64,
     /// What else was seen of those that ended.
     pub seen: NestingObservation,
+}
+
+impl TimeSlot {
+    /// What happened elsewhere in the same slot.
+    pub fn add(&mut self, other: &TimeSlot) {
+        self.busy += other.busy;
+        self.committed += other.committed;
+        self.attempts += other.attempts;
+        self.seen.add(&other.seen);
+    }
+
+    /// Whether it can be added to others without end: what is read from a row may be anything.
+    pub fn is_plausible(&self) -> bool {
+        let TimeSlot { busy, committed, attempts, seen } = self;
+        [busy, committed, attempts].into_iter().all(|it| *it < COUNTS_MOST) && seen.is_plausible()
+    }
 }
 
 #[cfg(test)]

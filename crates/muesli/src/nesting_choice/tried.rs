@@ -6,6 +6,8 @@
 //! that is less than a model must gain, it need not be tried for long: it goes as soon as it does
 //! not gain as much, without there being so many transactions that chance is out of the question.
 
+use serde::{Deserialize, Serialize};
+
 use super::NestingModel;
 use super::took::Took;
 use super::watch::ChangeWatch;
@@ -15,12 +17,9 @@ use super::watch::ChangeWatch;
 const UNSEEN: f64 = 3.0;
 /// What a model must be able to gain: no more than this is lost by not trying it.
 const MUST_GAIN: f64 = 0.05;
-/// The same of open children, whose locks are in the way of others; and what they must gain to be
-/// chosen.
-pub(super) const WORTH_LOCKS: f64 = 0.1;
 
 /// Why a model is not tried any more in a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LeftOut {
     /// Transactions take longer with it than with another one, and that is no chance.
     Slower,
@@ -30,7 +29,7 @@ pub enum LeftOut {
 }
 
 /// A model in a comparison.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Tried {
     pub model: NestingModel,
     pub took: Took,
@@ -56,27 +55,28 @@ impl Tried {
         fastest.model == NestingModel::Open && self.model != NestingModel::Open
     }
 
-    /// Whether it may be chosen in place of the fastest one, whose locks are not worth it.
-    pub fn may_replace(&self, fastest: &Tried) -> bool {
-        self.is_less_in_the_way_than(fastest) && self.took.may_be_within(&fastest.took, WORTH_LOCKS)
+    /// Whether it may be chosen in place of the fastest one, whose locks are not worth it unless it
+    /// gains so much by them.
+    pub fn may_replace(&self, fastest: &Tried, worth_locks: f64) -> bool {
+        self.is_less_in_the_way_than(fastest) && self.took.may_be_within(&fastest.took, worth_locks)
     }
 
     /// What it must gain over a simpler one.
-    fn must_gain(&self) -> f64 {
+    fn must_gain(&self, worth_locks: f64) -> f64 {
         match self.model {
             NestingModel::Flat | NestingModel::Closed => MUST_GAIN,
-            NestingModel::Open => WORTH_LOCKS,
+            NestingModel::Open => worth_locks,
         }
     }
 
     /// Whether transactions take so much less time with it, which may be chance.
-    pub fn gains_over(&self, simpler: &Took) -> bool {
-        simpler.mean() > (1.0 + self.must_gain()) * self.took.mean()
+    pub fn gains_over(&self, simpler: &Took, worth_locks: f64) -> bool {
+        simpler.mean() > (1.0 + self.must_gain(worth_locks)) * self.took.mean()
     }
 
     /// Whether it cannot gain enough over a simpler one: by what attempts of that took which this
     /// one would save, and by what its children's ends take, as far as it was tried.
-    pub fn cannot_gain_over(&self, simpler: &Took) -> bool {
+    pub fn cannot_gain_over(&self, simpler: &Took, worth_locks: f64) -> bool {
         let seen = &simpler.seen;
         if simpler.attempts == 0 {
             return false;
@@ -94,7 +94,7 @@ impl Tried {
             0 => 0.0,
             many => self.took.seen.sub_commits.as_nanos() as f64 / many as f64 / simpler.mean(),
         };
-        saves_most - costs <= self.must_gain()
+        saves_most - costs <= self.must_gain(worth_locks)
     }
 }
 
@@ -131,23 +131,26 @@ mod tests {
     fn closed_children_gain_where_conflicts_are_found_within_parts() {
         let closed = Tried::new(NestingModel::Closed);
         let at_commit = NestingObservation { after_part: 30, ..NOTHING };
-        assert!(closed.cannot_gain_over(&tried(NestingModel::Flat, 30, at_commit).took));
+        assert!(closed.cannot_gain_over(&tried(NestingModel::Flat, 30, at_commit).took, 0.1));
         let within = NestingObservation { in_part: [30, 0, 0, 0], ..NOTHING };
-        assert!(!closed.cannot_gain_over(&tried(NestingModel::Flat, 30, within).took));
+        assert!(!closed.cannot_gain_over(&tried(NestingModel::Flat, 30, within).took, 0.1));
         let few = Tried::new(NestingModel::Flat);
-        assert!(!closed.cannot_gain_over(&few.took), "nothing was seen yet");
+        assert!(!closed.cannot_gain_over(&few.took, 0.1), "nothing was seen yet");
     }
 
     #[test]
     fn open_children_gain_where_conflicts_follow_parts_by_more_than_they_cost() {
         let open = Tried::new(NestingModel::Open);
         let first = NestingObservation { in_part: [30, 0, 0, 0], ..NOTHING };
-        assert!(open.cannot_gain_over(&tried(NestingModel::Flat, 30, first).took));
+        assert!(open.cannot_gain_over(&tried(NestingModel::Flat, 30, first).took, 0.1));
         let after = NestingObservation { after_part: 30, ..NOTHING };
         let flat = tried(NestingModel::Flat, 30, after);
-        assert!(!open.cannot_gain_over(&flat.took));
+        assert!(!open.cannot_gain_over(&flat.took, 0.1));
         let dear = NestingObservation { sub_commits: Duration::from_micros(50), ..NOTHING };
-        assert!(tried(NestingModel::Open, 0, dear).cannot_gain_over(&flat.took), "500 ns a commit");
+        assert!(
+            tried(NestingModel::Open, 0, dear).cannot_gain_over(&flat.took, 0.1),
+            "500 ns a commit"
+        );
     }
 
     #[test]
@@ -155,18 +158,18 @@ mod tests {
         let within = |lost| NestingObservation { in_part: [1, 0, 0, 0], lost, ..NOTHING };
         let closed = Tried::new(NestingModel::Closed);
         let short = tried(NestingModel::Flat, 1, within(Duration::from_nanos(1_000)));
-        assert!(closed.cannot_gain_over(&short.took));
+        assert!(closed.cannot_gain_over(&short.took, 0.1));
         let long = tried(NestingModel::Flat, 1, within(Duration::from_nanos(30_000)));
-        assert!(!closed.cannot_gain_over(&long.took));
+        assert!(!closed.cannot_gain_over(&long.took, 0.1));
     }
 
     #[test]
     fn without_parts_there_are_no_children() {
         let mut flat = Tried::new(NestingModel::Flat);
         flat.took.add(&TimeSlot { busy: 100, committed: 1, attempts: 1, seen: NOTHING });
-        assert!(Tried::new(NestingModel::Closed).cannot_gain_over(&flat.took));
+        assert!(Tried::new(NestingModel::Closed).cannot_gain_over(&flat.took, 0.1));
         assert!(
-            !Tried::new(NestingModel::Open).cannot_gain_over(&flat.took),
+            !Tried::new(NestingModel::Open).cannot_gain_over(&flat.took, 0.1),
             "one attempt says little"
         );
     }

@@ -1,5 +1,7 @@
 //! Whether transactions take another time than before, or their attempts end otherwise.
 
+use serde::{Deserialize, Serialize};
+
 use super::took::{TimeSlot, Took};
 
 /// So many slots are compared with the first ones; more, where transactions are so few that not
@@ -22,7 +24,7 @@ pub(super) enum SlotChange {
 }
 
 /// Slots in which transactions had the same model, the first ones and the latest ones.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChangeWatch {
     first: Took,
     latest: Took,
@@ -36,6 +38,12 @@ impl ChangeWatch {
     /// Of a model that is the simplest one, or is not.
     pub fn of(is_simplest: bool) -> ChangeWatch {
         ChangeWatch { only_more: is_simplest, ..ChangeWatch::default() }
+    }
+
+    /// Whether it can be added to: what is read from a row may be anything.
+    pub fn is_plausible(&self) -> bool {
+        let counts = self.changes.max(self.observed) < u32::MAX / 2;
+        counts && self.first.is_plausible() && self.latest.is_plausible()
     }
 
     /// Another slot; what has changed by now.

@@ -78,9 +78,11 @@ impl Db {
         }
         let layer = Layer::new(self, nesting);
         let timeout = Timeout::new(self.inner.database, self.timeout);
-        // Open children of one that only reads are parts of it.
-        let choice = self.choice.as_ref().filter(|_| !layer.reads_only());
-        let choosing = Choosing::begin(choice, self.inner.database, &MODELS)?;
+        // Open children of one that only reads are parts of it, but locks are in its way as well.
+        let choosing = match layer.reads_only() {
+            true => Choosing::begin_observing(self, &MODELS)?,
+            false => Choosing::begin(self, &MODELS)?,
+        };
         let (mut made, mut waiting) = (Attempts::that_wait(), RetryWait::default());
         loop {
             let attempt = RootAttempt::new(&layer)?;

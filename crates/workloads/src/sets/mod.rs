@@ -348,9 +348,14 @@ impl Workload for Sets {
             true => Some(open::layer(self, &seat.db)?),
             false => None,
         };
+        // Searches wait for the locks of open children: how long they take counts for the choice.
+        let (changes, searches) = match self.nesting.may_be_open() {
+            true => ("calls", "calls"),
+            false => ("changes", "searches"),
+        };
         let (reader, changer) =
-            (seat.db.read_only(), self.nesting.handle(seat.node, &seat.db, "changes"));
-        let looker = self.nesting.handle(seat.node, &reader, "searches");
+            (seat.db.read_only(), self.nesting.handle(seat.node, &seat.db, changes));
+        let looker = self.nesting.handle(seat.node, &reader, searches);
         Ok(SetMemory { structures, reader, open, looker, changer, added: None })
     }
 

@@ -183,12 +183,12 @@ impl NestingPlan {
     }
 
     /// The handle for transactions of a node's clients at one place of the workload, which has a
-    /// name.
+    /// name. Nodes choose together at places of one name.
     pub fn handle(&self, node: NodeId, db: &Db, place: &'static str) -> Db {
         match self.model {
             Some(_) if self.checkpoints => db.with_checkpoints(),
             Some(_) => db.clone(),
-            None => db.choosing(&self.choices.of(place, node)),
+            None => db.choosing(&self.choices.of(place, node, db)),
         }
     }
 

@@ -1,0 +1,307 @@
+//! Nodes that choose together, each with clients in a closed loop, and the row between them.
+
+use super::*;
+use crate::nesting_choice::pooled::PooledSlot;
+
+const FLAT: NestingModel = NestingModel::Flat;
+const CLOSED: NestingModel = NestingModel::Closed;
+const OPEN: NestingModel = NestingModel::Open;
+const ALL: [NestingModel; 3] = [FLAT, CLOSED, OPEN];
+
+const MILLIS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MILLIS;
+/// When a test begins, by a clock that is right.
+const BEGIN: u64 = 1_000_000 * SECOND;
+
+struct ClientNode {
+    policy: ChoicePolicy,
+    /// By how much its clock is ahead.
+    ahead: u64,
+    reaches_row: bool,
+    /// It runs transactions.
+    runs: bool,
+    /// When whose transaction ends, by the right clock, and as what it runs.
+    ends: Vec<(u64, NestingModel)>,
+    /// As what it began the last one.
+    last: NestingModel,
+}
+
+/// How long a transaction takes on this node, as this model, where another node has that one.
+type TransactionTimes = fn(usize, NestingModel, NestingModel) -> u64;
+
+struct PooledNodes {
+    nodes: Vec<ClientNode>,
+    row: Option<PooledComparison>,
+    now: u64,
+    takes: TransactionTimes,
+    number: u64,
+    committed: u64,
+}
+
+impl PooledNodes {
+    fn new(nodes: usize, takes: TransactionTimes) -> PooledNodes {
+        let mut system = PooledNodes {
+            nodes: Vec::new(),
+            row: None,
+            now: BEGIN,
+            takes,
+            number: 0,
+            committed: 0,
+        };
+        (0..nodes).for_each(|_| system.join());
+        system
+    }
+
+    fn join(&mut self) {
+        let share = (self.nodes.len() as u32).wrapping_mul(0x5555_5555);
+        self.nodes.push(ClientNode {
+            policy: ChoicePolicy::new(&ALL, Nanos(self.now), Some(PoolMember::new(share))),
+            ahead: 0,
+            reaches_row: true,
+            runs: true,
+            ends: vec![(self.now, FLAT); 8],
+            last: FLAT,
+        });
+    }
+
+    /// The next transaction of all ends, and another one begins.
+    fn step(&mut self) {
+        let running = self.nodes.iter().enumerate().filter(|(_, it)| it.runs);
+        let clients = running.flat_map(|(at, node)| (0..node.ends.len()).map(move |it| (at, it)));
+        let next = clients.min_by_key(|(node, client)| self.nodes[*node].ends[*client].0);
+        let (at, client) = next.expect("somebody runs");
+        let others = self.nodes.iter().enumerate().filter(|(it, node)| *it != at && node.runs);
+        let other = others.map(|(_, node)| node.last).max().unwrap_or(FLAT);
+        let node = &mut self.nodes[at];
+        let (now, model) = node.ends[client];
+        let own_now = Nanos(now + node.ahead);
+        if node.policy.begun >= node.ends.len() as u64 {
+            let conflicts = NestingObservation { in_part: [1, 0, 0, 0], after_part: 1, ..SEEN };
+            node.policy.observe(own_now, model, &conflicts);
+            node.policy.ended(own_now, true);
+            self.committed += 1;
+        }
+        let model = node.policy.begin(own_now);
+        (node.last, self.now) = (model, now);
+        self.number += 1;
+        let drawn = self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+        node.ends[client] = (now + (self.takes)(at, model, other) * (512 + drawn) / 1_024, model);
+        if let Some(report) = node.policy.report(own_now) {
+            let found =
+                node.reaches_row.then(|| PooledComparison::after(self.row.clone(), &report));
+            if let Some(Ok(Some(row))) = &found {
+                self.row = Some(row.clone());
+            }
+            node.policy.exchanged(own_now, found);
+        }
+    }
+
+    fn run(&mut self, seconds: u64) {
+        let until = self.now + seconds * SECOND;
+        while self.now < until {
+            self.step();
+        }
+    }
+
+    fn chosen(&self) -> Vec<Option<NestingModel>> {
+        self.nodes.iter().map(|it| it.policy.chosen()).collect()
+    }
+}
+
+const SEEN: NestingObservation = NestingObservation {
+    aborted: 0,
+    in_part: [0; 4],
+    after_part: 0,
+    partial: [0; 4],
+    refused: 0,
+    lost: std::time::Duration::ZERO,
+    sub_commits: std::time::Duration::ZERO,
+    parts: 1,
+    depth: 1,
+};
+
+/// Who has open children gains by them, whatever the others have; and takes twice as much from
+/// them.
+fn external(_: usize, model: NestingModel, other: NestingModel) -> u64 {
+    let own = match model {
+        FLAT => 150 * MILLIS,
+        CLOSED => 100 * MILLIS,
+        OPEN => 70 * MILLIS,
+    };
+    if other == OPEN { 2 * own } else { own }
+}
+
+fn fixed<const CLOSED_MILLIS: u64>(_: usize, model: NestingModel, _: NestingModel) -> u64 {
+    match model {
+        FLAT => 100 * MILLIS,
+        CLOSED => CLOSED_MILLIS * MILLIS,
+        OPEN => 150 * MILLIS,
+    }
+}
+
+#[test]
+fn what_a_node_gains_and_others_lose_is_not_chosen_by_all() {
+    let mut alone = PooledNodes::new(2, external);
+    alone.nodes.iter_mut().for_each(|it| it.policy.member = None);
+    alone.run(400);
+    assert_eq!(alone.chosen(), [Some(OPEN); 2], "each by itself gains by them");
+    let mut pooled = PooledNodes::new(2, external);
+    pooled.run(100);
+    assert_eq!(pooled.chosen(), [Some(CLOSED); 2]);
+    let before = [alone.committed, pooled.committed];
+    alone.run(200);
+    pooled.run(200);
+    let gained = [alone.committed - before[0], pooled.committed - before[1]];
+    assert!(10 * gained[1] > 13 * gained[0], "{gained:?}");
+    let decided = pooled.nodes[0].policy.take_decided().unwrap();
+    assert_eq!((decided.nodes, decided.model), (Some(2), CLOSED));
+}
+
+#[test]
+fn a_node_that_joins_learns_what_is_chosen_and_one_that_crashes_is_not_missed() {
+    let mut system = PooledNodes::new(2, fixed::<60>);
+    system.run(100);
+    assert_eq!(system.chosen(), [Some(CLOSED); 2]);
+    system.join();
+    system.run(2);
+    assert_eq!(system.chosen(), [Some(CLOSED); 3]);
+    system.nodes[0].runs = false;
+    system.takes = fixed::<170>;
+    system.run(200);
+    assert_eq!(system.chosen()[1..], [Some(FLAT); 2], "a change is followed");
+    system.nodes[0].runs = true;
+    system.nodes[0].ends.fill((system.now, FLAT));
+    system.run(5);
+    assert_eq!(system.chosen(), [Some(FLAT); 3]);
+}
+
+#[test]
+fn a_node_that_does_not_reach_the_others_chooses_by_itself() {
+    let mut system = PooledNodes::new(2, external);
+    system.nodes[1].reaches_row = false;
+    system.run(200);
+    assert_eq!(system.chosen()[1], Some(OPEN));
+    system.nodes[1].reaches_row = true;
+    system.run(200);
+    assert_eq!(system.chosen(), [Some(CLOSED); 2]);
+    system.nodes[1].reaches_row = false;
+    system.run(400);
+    assert!(system.nodes[1].policy.own.is_some());
+}
+
+#[test]
+fn clocks_that_differ_a_little_do_not_matter_much() {
+    let mut system = PooledNodes::new(3, external);
+    system.nodes[1].ahead = 300 * MILLIS;
+    system.nodes[2].ahead = 150 * MILLIS;
+    system.run(150);
+    assert_eq!(system.chosen(), [Some(CLOSED); 3]);
+}
+
+#[test]
+fn a_clock_that_is_far_ahead_is_in_nobody_s_way_once_it_is_gone() {
+    let mut system = PooledNodes::new(2, fixed::<60>);
+    system.nodes[1].ahead = 3_600 * SECOND;
+    system.run(100);
+    assert_eq!(system.chosen(), [Some(CLOSED); 2], "one of them by itself");
+    system.nodes[1].runs = false;
+    system.run(100);
+    let node = &system.nodes[0].policy;
+    assert!(node.own.is_none() && node.chosen() == Some(CLOSED));
+}
+
+#[test]
+fn the_same_transactions_lead_to_the_same_row() {
+    let row = || {
+        let mut system = PooledNodes::new(3, external);
+        system.run(60);
+        system.row.expect("nodes have told of what they saw")
+    };
+    assert_eq!(row(), row());
+}
+
+fn report(now: u64, number: u64, slots: Vec<PooledSlot>) -> PoolReport {
+    let (attempt, models) = (Some(100 * MILLIS), ALL.to_vec());
+    PoolReport { now, number, attempt, models, slots, refused: None }
+}
+
+/// A row, and when the first slot begins that counts; a slot is a second long.
+fn first_row() -> (PooledComparison, u64, u64) {
+    let row = PooledComparison::after(None, &report(BEGIN, 0, Vec::new())).unwrap().unwrap();
+    let length = row.comparison.length;
+    (row, (BEGIN / length + 2) * length, length)
+}
+
+fn observed(begun: u64, committed: u64) -> PooledSlot {
+    let slot = TimeSlot { busy: SECOND, committed, attempts: committed, seen: SEEN };
+    PooledSlot { begun, nodes: 1, slot }
+}
+
+/// How many commits were compared by then.
+fn compared(row: &PooledComparison) -> u64 {
+    row.comparison.tried.iter().map(|it| it.took.committed).sum()
+}
+
+#[test]
+fn reports_of_a_slot_are_added_until_it_is_complete() {
+    let (mut row, from, length) = first_row();
+    let mut report_slots = |now: u64, slots: &[PooledSlot]| {
+        let observed = report(now, row.number, slots.to_vec());
+        row = PooledComparison::after(Some(row.clone()), &reported).unwrap().unwrap();
+        (compared(&row), row.nodes)
+    };
+    assert_eq!(
+        report_slots(from + length, &[observed(from - length, 7)]),
+        (0, 0),
+        "before it counts"
+    );
+    assert_eq!(report_slots(from + length, &[observed(from, 10)]), (0, 0), "others may tell of it");
+    assert_eq!(
+        report_slots(from + length + 1, &[observed(from, 5), observed(from + 1, 3)]),
+        (0, 0)
+    );
+    assert_eq!(report_slots(from + 2 * length, &[observed(from + length, 20)]), (15, 2));
+    assert_eq!(report_slots(from + 2 * length, &[observed(from, 10)]), (15, 2), "too late");
+    assert_eq!(
+        report_slots(from + 2 * length, &[observed(from + 2 * length, 10)]),
+        (15, 2),
+        "not over"
+    );
+    assert_eq!(report_slots(from + 3 * length, &[]), (35, 1));
+}
+
+#[test]
+fn what_was_observed_before_a_change_does_not_count_after_it() {
+    let (row, from, length) = first_row();
+    let late = report(from + length, row.number + 1, vec![observed(from, 10)]);
+    let after = PooledComparison::after(Some(row), &late).unwrap().unwrap();
+    let after = PooledComparison::after(Some(after), &report(from + 2 * length, 1, Vec::new()));
+    assert_eq!(compared(&after.unwrap().unwrap()), 0);
+}
+
+#[test]
+fn what_one_node_cannot_run_is_not_compared() {
+    let (row, ..) = first_row();
+    let mut narrow = report(BEGIN, 0, Vec::new());
+    narrow.models = vec![CLOSED, OPEN];
+    let after = PooledComparison::after(Some(row), &narrow).unwrap().unwrap();
+    assert_eq!(after.comparison.models().collect::<Vec<_>>(), [CLOSED, OPEN]);
+    let wide = PooledComparison::after(Some(after.clone()), &report(BEGIN, 0, Vec::new()));
+    assert_eq!(wide.unwrap(), Some(after));
+}
+
+#[test]
+fn a_row_that_makes_no_sense_is_begun_anew() {
+    let (row, from, _) = first_row();
+    let mut broken = [row.clone(), row.clone(), row.clone(), row];
+    broken[0].comparison.length = 3;
+    broken[1].comparison.tried.clear();
+    broken[2].comparison.model = OPEN;
+    broken[2].comparison.tried.pop();
+    broken[3].comparison.keep = u64::MAX;
+    for row in broken {
+        let after = PooledComparison::after(Some(row), &report(from, 0, Vec::new()));
+        let after = after.unwrap().unwrap();
+        assert_eq!((after.number, after.comparison.model), (1, FLAT));
+    }
+}
