@@ -48,7 +48,7 @@ impl PoolRow {
     async fn exchange(&self, db: &Db, report: &PoolReport) -> ExchangeResult {
         let exchange = async |tx: &Tx| {
             let row = tx.get(self.space, self.key.as_bytes()).await?;
-            let row = match row.as_deref().map(decode).transpose() {
+            let row = match row.as_ref().map(|row| decode(row.as_slice())).transpose() {
                 Ok(row) => row.flatten(),
                 Err(refusal) => return Ok::<_, Error>(Err(refusal)),
             };
@@ -84,8 +84,8 @@ fn decode(bytes: &[u8]) -> Result<Option<PooledComparison>, PoolRefusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::NestingModel;
     use super::*;
+    use crate::nesting_choice::NestingModel;
 
     #[test]
     fn a_row_is_read_as_it_was_written() {
