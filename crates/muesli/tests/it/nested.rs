@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 
 use muesli::blocking::block_on;
-use muesli::nesting_choice::{NestingChoice, NestingModel};
+use muesli::nesting_choice::{CallSites, NestingChoice, NestingModel};
 use muesli::{Db, Error, ErrorKind, Options, Range, Space, SpaceOptions, Tx};
 
 fn open(protocol: &str) -> Db {
@@ -138,6 +138,32 @@ fn an_error_that_a_transaction_ends_with_needs_no_child() {
     let (decisions, _) = choice.decisions();
     let tried: Vec<_> = decisions[0].tried.iter().map(|it| it.model).collect();
     assert_eq!(tried, [NestingModel::Flat, NestingModel::Closed]);
+}
+
+/// Two processes of one database, as far as they know. (It takes seconds until they have compared
+/// anything.)
+#[test]
+fn call_sites_of_one_name_find_each_other_by_a_row() {
+    for protocol in ["score", "tfa"] {
+        let db = open(protocol);
+        let space = db.space("s").unwrap();
+        let processes = [0, 1].map(|_| CallSites::pooled(space));
+        let row = || {
+            let look = async move |tx: &Tx| tx.get(space, "nesting choice/orders").await;
+            db.blocking().transact(look).unwrap()
+        };
+        let mut ran = 0;
+        while row().is_none() && ran < 100_000 {
+            let choice = processes[ran % 2].at("orders");
+            let body = async move |tx: &Tx| {
+                tx.nested(async |child| child.put(space, "a", "order").await).await
+            };
+            db.choosing(&choice).blocking().transact(body).unwrap();
+            ran += 1;
+        }
+        assert!(row().is_some_and(|row| row.as_slice().len() < 1_000), "{protocol}");
+        assert!(processes.iter().all(|it| it.at("orders").chosen().is_none()), "it is tried");
+    }
 }
 
 /// Polls a future once, and drops it; whether it was ready.
