@@ -3,5 +3,6 @@
 pub(crate) mod attempts;
 pub(crate) mod direct;
 pub(crate) mod handed;
+mod pooling;
 pub(crate) mod timeout;
 mod transact;

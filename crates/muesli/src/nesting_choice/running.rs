@@ -8,9 +8,9 @@ use muesli_core::{Nanos, client};
 
 use super::observation::{AttemptSeen, NestingObservation};
 use super::policy::ChoicePolicy;
+use super::pooled::exchange::{RowExchange, exchange};
 use super::pooled::member::PoolMember;
 use super::{ChoiceDecision, ChoiceState, DECISIONS_KEPT, NestingChoice, NestingModel};
-use crate::database::handle::Db;
 use crate::error::Error;
 
 impl ChoiceState {
@@ -56,12 +56,19 @@ impl ChoiceState {
     }
 }
 
+/// A handle whose transactions may be of a choice.
+pub(crate) trait ChoosingHandle {
+    fn choice(&self) -> Option<&NestingChoice>;
+    fn database(&self) -> u64;
+    fn exchanges(&self) -> Box<dyn RowExchange>;
+}
+
 /// The choice for a transaction that runs.
 #[derive(Debug)]
 pub(crate) struct Choosing {
     choice: NestingChoice,
     /// For what nodes tell each other, where they choose together.
-    pooling: Option<Db>,
+    pooling: Option<Box<dyn RowExchange>>,
     database: u64,
     /// A [`NestingModel`].
     model: AtomicU8,
@@ -132,7 +139,10 @@ impl Choosing {
     ///
     /// # Errors
     /// [`Error::Closed`].
-    pub fn begin(db: &Db, models: &[NestingModel]) -> Result<Option<Arc<Choosing>>, Error> {
+    pub fn begin(
+        db: &impl ChoosingHandle,
+        models: &[NestingModel],
+    ) -> Result<Option<Arc<Choosing>>, Error> {
         Choosing::begin_as(db, models, false)
     }
 
@@ -142,19 +152,19 @@ impl Choosing {
     /// # Errors
     /// [`Error::Closed`].
     pub fn begin_observing(
-        db: &Db,
+        db: &impl ChoosingHandle,
         models: &[NestingModel],
     ) -> Result<Option<Arc<Choosing>>, Error> {
         Choosing::begin_as(db, models, true)
     }
 
     fn begin_as(
-        db: &Db,
+        db: &impl ChoosingHandle,
         models: &[NestingModel],
         only_observes: bool,
     ) -> Result<Option<Arc<Choosing>>, Error> {
-        let Some(choice) = &db.choice else { return Ok(None) };
-        let (database, pooling) = (db.inner.database, choice.row.is_some().then(|| db.clone()));
+        let Some(choice) = db.choice() else { return Ok(None) };
+        let (database, pooling) = (db.database(), choice.row.is_some().then(|| db.exchanges()));
         let look = client::with(database, |engine| {
             let share = || (engine.random() >> u32::BITS) as u32;
             (engine.now(), choice.begins_pooling().then(share))
@@ -175,14 +185,24 @@ impl Choosing {
         let report = self.choice.state().policy.as_mut().and_then(|it| it.report(now));
         let Some(report) = report else { return };
         let (choice, database) = (self.choice.clone(), self.database);
-        row.begin_exchange(db, report, move |exchanged| {
+        let found = Arc::new(Mutex::new(None));
+        let finds = found.clone();
+        let change = move |bytes: Option<&[u8]>| {
+            let (after, bytes) = exchange(bytes, &report)?;
+            *finds.lock().unwrap_or_else(|broken| broken.into_inner()) = Some(after);
+            Ok(bytes)
+        };
+        let then = move |is_committed: bool| {
+            let found = found.lock().unwrap_or_else(|broken| broken.into_inner()).take();
             let now = client::with(database, |engine| engine.now());
             let mut state = choice.state();
             if let Some(policy) = &mut state.policy {
-                policy.exchanged(now.unwrap_or(policy.counted()), exchanged.ok());
+                let now = now.unwrap_or(policy.counted());
+                policy.exchanged(now, found.filter(|_| is_committed));
             }
             state.note_decision();
-        });
+        };
+        db.begin_exchange(row, Box::new(change), Box::new(then));
     }
 
     fn attempt(&self) -> MutexGuard<'_, RunningAttempt> {

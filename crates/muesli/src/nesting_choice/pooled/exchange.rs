@@ -1,68 +1,52 @@
-//! The transaction by which a node exchanges what it knows with the others, in a task of its own.
+//! The row of a call site: where it is, its bytes, and what an exchange makes of them. Who runs the
+//! transaction is not known here.
 
+use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
-
-use muesli_core::client::Task;
-use muesli_core::{TxnOptions, client};
 
 use super::{PoolRefusal, PoolReport, PooledComparison};
 use crate::data::space::Space;
-use crate::database::handle::Db;
 use crate::error::Error;
-use crate::transaction::tx::Tx;
 
 /// What a row begins with: how the rest is written.
 const FORMAT: u8 = 1;
 
-/// How long an exchange may take.
-const TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Where the row of a call site is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::nesting_choice) struct PoolRow {
+pub(crate) struct PoolRow {
     pub space: Space,
     pub key: Arc<str>,
 }
 
-/// What came of an exchange.
-pub(in crate::nesting_choice) type ExchangeResult =
-    Result<Result<Option<PooledComparison>, PoolRefusal>, Error>;
+/// What an exchange writes to a row of which this was read, if anything.
+pub(crate) type RowChange = Box<dyn Fn(Option<&[u8]>) -> Result<Option<Vec<u8>>, Error> + Send>;
 
-impl PoolRow {
-    /// Begins an exchange on this node; `then` is told what came of it.
-    pub fn begin_exchange(
-        &self,
-        db: &Db,
-        report: PoolReport,
-        then: impl FnOnce(ExchangeResult) + Send + 'static,
-    ) {
-        let (row, database) = (self.clone(), db.inner.database);
-        let mut db = db.session().timeout(TIMEOUT);
-        (db.choice, db.checkpoints, db.options) = (None, false, TxnOptions::default());
-        let exchange = async move || then(row.exchange(&db, &report).await);
-        let make = move || Box::pin(async move { exchange().await }) as Task;
-        client::with(database, |engine| engine.spawn(Box::new(make)));
-    }
+/// Runs a transaction of its own that changes a row so, in a task beside others; then whether it
+/// committed is passed on.
+pub(crate) trait RowExchange: fmt::Debug + Send + Sync {
+    fn begin_exchange(&self, row: &PoolRow, change: RowChange, then: Box<dyn FnOnce(bool) + Send>);
+}
 
-    async fn exchange(&self, db: &Db, report: &PoolReport) -> ExchangeResult {
-        let exchange = async |tx: &Tx| {
-            let row = tx.get(self.space, self.key.as_bytes()).await?;
-            let row = match row.as_ref().map(|row| decode(row.as_slice())).transpose() {
-                Ok(row) => row.flatten(),
-                Err(refusal) => return Ok::<_, Error>(Err(refusal)),
-            };
-            let before = row.clone();
-            let after = PooledComparison::after(row, report);
-            if let Ok(Some(changed)) = &after
-                && before.as_ref() != Some(changed)
-            {
-                tx.put(self.space, self.key.as_bytes(), encode(changed)?).await?;
-            }
-            Ok(after)
-        };
-        db.transact_here(exchange).await
-    }
+/// What was found of a row.
+pub(in crate::nesting_choice) type ExchangeResult = Result<Option<PooledComparison>, PoolRefusal>;
+
+/// What comes of a report to a row of which this was read, and what is to be written.
+///
+/// # Errors
+/// It cannot be written down.
+pub(in crate::nesting_choice) fn exchange(
+    bytes: Option<&[u8]>,
+    report: &PoolReport,
+) -> Result<(ExchangeResult, Option<Vec<u8>>), Error> {
+    let row = match bytes.map(decode).transpose() {
+        Ok(row) => row.flatten(),
+        Err(refusal) => return Ok((Err(refusal), None)),
+    };
+    let after = PooledComparison::after(row.clone(), report);
+    let changed =
+        after.as_ref().ok().and_then(Option::as_ref).filter(|it| row.as_ref() != Some(it));
+    let bytes = changed.map(encode).transpose()?;
+    Ok((after, bytes))
 }
 
 fn encode(comparison: &PooledComparison) -> Result<Vec<u8>, Error> {

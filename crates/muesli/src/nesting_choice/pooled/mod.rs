@@ -34,7 +34,8 @@
 //! * The row is lost or cannot be read: the first that comes begins another one, or all choose by
 //!   themselves.
 //!
-//! The pure part is here and in [`member`]; [`exchange`] has the transaction.
+//! All of it is pure, here and in [`member`]; [`exchange`] has the bytes of the row. Who runs the
+//! transaction is the [`RowExchange`](exchange::RowExchange).
 
 pub(super) mod exchange;
 pub(super) mod member;
