@@ -1,8 +1,16 @@
 //! Workloads whose transactions have parts, in each model of nesting, among faults.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_workloads::available;
+use muesli_workloads::embedded::Length;
 use muesli_workloads::seeded_run::SeededRun;
+use muesli_workloads::simulated::{self, Simulated};
+use muesli_workloads::tally::Tallies;
+
+use crate::workloads::assert_checks;
 
 /// Workloads whose parts are not open children, made so small that parts are run again.
 const PARTED: &[(&str, &str)] = &[
@@ -73,4 +81,33 @@ fn what_a_workload_cannot_do_with_its_parts_is_refused() {
     assert!(text.contains("1001 parts"), "{text}");
     let text = refusal("bank", "length=30 nesting=open patience=20");
     assert!(text.contains("give more patience"), "{text}");
+}
+
+/// Commits a second of a hash table on two nodes with four clients each, and what was chosen.
+fn measured(nesting: &str) -> (f64, Vec<String>) {
+    const CLIENTS: u32 = 8;
+    let given = format!(
+        "objects=1000 initial=500 buckets=64 calls=2 reads=20 walks=0 rule=random length=60 \
+         patience=500 nesting={nesting}"
+    );
+    let given: Vec<String> = given.split(' ').map(str::to_owned).collect();
+    let workload = available::find("hashtable").unwrap().build(&given, CLIENTS).unwrap();
+    let length = Length::Time(Duration::from_secs(10));
+    let warm_up = Duration::from_secs(25);
+    let plan = Simulated { warm_up, ..Simulated::calm("score", 2, 1, length) };
+    let outcome = simulated::run(&workload, &plan, &Arc::new(Tallies::new(CLIENTS))).unwrap();
+    assert_checks(&outcome.checks, nesting);
+    let seconds = outcome.length.as_secs_f64();
+    (outcome.tally.committed as f64 / seconds, workload.notes())
+}
+
+#[test]
+fn nodes_choose_the_better_model_by_what_all_of_them_take() {
+    let [flat, closed, open] = ["flat", "closed", "open"].map(|model| measured(model).0);
+    let (auto, notes) = measured("auto");
+    println!("flat {flat}, closed {closed}, open {open}, auto {auto}: {notes:#?}");
+    let of_all = notes.iter().filter(|note| note.contains("by 2 nodes together"));
+    assert_eq!(of_all.count(), 2, "{notes:?}");
+    let best = flat.max(closed).max(open);
+    assert!(auto >= 0.95 * best, "{auto} of {best}: {notes:?}");
 }
