@@ -1,13 +1,16 @@
-//! The transaction by which a node exchanges what it knows of nesting models with the others.
+//! The transactions by which a node exchanges what it knows of nesting models with the others.
 
 use std::time::Duration;
 
-use muesli_core::client::Task;
+use muesli_core::client::{AnswerFuture, Task};
 use muesli_core::{TxnOptions, client};
 
 use crate::database::handle::Db;
 use crate::error::Error;
-use crate::nesting_choice::{ChoosingHandle, NestingChoice, PoolRow, RowChange, RowExchange};
+use crate::nesting_choice::{
+    ChoosingHandle, NestingChoice, NextReport, PoolRow, RowChange, RowExchange,
+};
+use crate::time::nanos;
 use crate::transaction::tx::Tx;
 
 /// How long an exchange may take.
@@ -22,27 +25,49 @@ impl ChoosingHandle for Db {
         self.inner.database
     }
 
-    fn exchanges(&self) -> Box<dyn RowExchange> {
-        Box::new(self.clone())
+    fn exchanges(&self) -> Option<Box<dyn RowExchange>> {
+        // Where nothing can be written there is nobody to choose with.
+        (!self.is_alone()).then(|| Box::new(self.clone()) as Box<dyn RowExchange>)
     }
 }
 
 impl RowExchange for Db {
-    fn begin_exchange(&self, row: &PoolRow, change: RowChange, then: Box<dyn FnOnce(bool) + Send>) {
+    fn begin_reports(&self, row: &PoolRow, mut next: Box<dyn FnMut() -> NextReport + Send>) {
         let (row, database) = (row.clone(), self.inner.database);
-        let mut db = self.session().timeout(TIMEOUT);
-        (db.choice, db.checkpoints, db.options) = (None, false, TxnOptions::default());
-        let exchange = async move || {
-            let body = async |tx: &Tx| {
-                let read = tx.get(row.space, row.key.as_bytes()).await?;
-                if let Some(bytes) = change(read.as_ref().map(|it| it.as_slice()))? {
-                    tx.put(row.space, row.key.as_bytes(), bytes).await?;
+        let mut own = self.independent().timeout(TIMEOUT);
+        own.options = TxnOptions::default();
+        let own = own.downgrade();
+        let mut reports = async move || {
+            loop {
+                match next() {
+                    NextReport::Exchange(change, end) => match own.upgrade() {
+                        Some(db) => end(exchange(&db, &row, change).await.is_ok()),
+                        None => return,
+                    },
+                    NextReport::After(length) => {
+                        let op = client::with(database, |engine| engine.sleep(nanos(length)));
+                        let Some(op) = op else { return };
+                        if AnswerFuture::new(database, op).await.is_err() {
+                            return;
+                        }
+                    }
+                    NextReport::Nothing => return,
                 }
-                Ok::<_, Error>(())
-            };
-            then(db.transact_here(body).await.is_ok());
+            }
         };
-        let make = move || Box::pin(async move { exchange().await }) as Task;
+        let make = move || Box::pin(async move { reports().await }) as Task;
         client::with(database, |engine| engine.spawn(Box::new(make)));
     }
+}
+
+/// Changes a row in a transaction of its own.
+async fn exchange(db: &Db, row: &PoolRow, change: RowChange) -> Result<(), Error> {
+    let body = async |tx: &Tx| {
+        let read = tx.get(row.space, row.key.as_bytes()).await?;
+        if let Some(bytes) = change(read.as_ref().map(|it| it.as_slice()))? {
+            tx.put(row.space, row.key.as_bytes(), bytes).await?;
+        }
+        Ok::<_, Error>(())
+    };
+    db.transact_here(body).await
 }

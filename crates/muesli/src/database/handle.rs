@@ -1,7 +1,7 @@
 //! The database handle, and the sessions that it is of.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::Duration;
 
 use muesli_core::client::Task;
@@ -448,6 +448,31 @@ impl Db {
     pub fn conflicts(&self) -> Vec<(Abort, u64)> {
         let counts = self.inner.conflicts.iter().map(|count| count.load(Ordering::Relaxed));
         Abort::ALL.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+/// A handle for a task that sleeps most of the time: it does not keep the database open.
+pub(crate) struct WeakDb {
+    inner: Weak<Inner>,
+    session: Arc<Session>,
+    options: TxnOptions,
+    timeout: Duration,
+}
+
+impl Db {
+    /// The same session; its transactions have neither a choice nor checkpoints.
+    pub(crate) fn downgrade(&self) -> WeakDb {
+        let (inner, session) = (Arc::downgrade(&self.inner), self.session.clone());
+        WeakDb { inner, session, options: self.options, timeout: self.timeout }
+    }
+}
+
+impl WeakDb {
+    /// The handle, as long as somebody else has the database open.
+    pub(crate) fn upgrade(&self) -> Option<Db> {
+        let (inner, session) = (self.inner.upgrade()?, self.session.clone());
+        let WeakDb { options, timeout, .. } = *self;
+        Some(Db { inner, session, options, timeout, choice: None, checkpoints: false })
     }
 }
 

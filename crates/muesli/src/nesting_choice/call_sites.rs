@@ -25,8 +25,8 @@ const PREFIX: &str = "nesting choice/";
 /// name: all try the same model at the same time, by their clocks, and models are compared by the
 /// totals of all nodes. So one that gains by what the others lose by is no reason to choose it.
 /// What a node has observed it tells once in a slot (a second or longer), beside its transactions,
-/// by one that reads and writes the call site's row, of about a kilobyte. A node that does not
-/// reach the row chooses by its own transactions.
+/// by one that reads and writes the call site's row, of about a kilobyte, also where the handle is
+/// for reading only. A node that does not reach the row chooses by its own transactions.
 ///
 /// ```
 /// use muesli::nesting_choice::CallSites;

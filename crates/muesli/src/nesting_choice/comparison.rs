@@ -55,6 +55,8 @@ const KEEP_SLOTS: u64 = 128;
 /// at most: twice as many each time that a change led to the same choice.
 const REST: std::ops::RangeInclusive<u64> = 1..=16;
 
+/// No model is kept for longer without a comparison, in nanoseconds: 26 days.
+const KEPT_MOST: u64 = 1 << 51;
 /// No slot is longer: a minute.
 const LONGEST: u64 = 1 << 36;
 
@@ -108,12 +110,20 @@ impl ObservedBy {
     /// the same transactions have the same slots; a second at least where nodes exchange what they
     /// observe, which they do once in each. No more than a minute.
     pub fn slot_length(self, attempt: u64) -> u64 {
-        let (attempts, step, least) = match self {
-            ObservedBy::Node => (16, 2, 20),
-            ObservedBy::AllNodes => (8, 1, 30),
+        let (attempts, step) = match self {
+            ObservedBy::Node => (16, 2),
+            ObservedBy::AllNodes => (8, 1),
         };
         let power = u64::BITS - attempt.saturating_mul(attempts).max(1).leading_zeros();
-        1 << power.next_multiple_of(step).clamp(least, LONGEST.ilog2())
+        1 << power.next_multiple_of(step).clamp(self.shortest().ilog2(), LONGEST.ilog2())
+    }
+
+    /// The shortest slot, in nanoseconds.
+    fn shortest(self) -> u64 {
+        match self {
+            ObservedBy::Node => 1 << 20,
+            ObservedBy::AllNodes => 1 << 30,
+        }
     }
 }
 
@@ -248,21 +258,26 @@ impl ModelComparison {
         false
     }
 
-    /// Whether it can be gone on with: what is read from a row may be anything.
-    pub fn is_plausible(&self) -> bool {
-        let ModelComparison { tried, length, keep, rest, .. } = self;
+    /// Whether it can be gone on with then, by all nodes: what is read from a row may be anything.
+    pub fn is_plausible_at(&self, now: u64) -> bool {
+        let ModelComparison { by, tried, length, keep, rest, .. } = self;
+        let in_time = |at: u64| at <= now.saturating_add(2 * KEPT_MOST);
         let phase = match &self.phase {
             ChoicePhase::Comparing { slots, .. } => *slots < u64::from(u32::MAX),
-            ChoicePhase::Kept { watch, all, .. } => watch.is_plausible() && all.is_plausible(),
+            ChoicePhase::Kept { watch, all, until, looks_from } => {
+                let is_plausible = watch.is_plausible() && all.is_plausible();
+                is_plausible && in_time(*until) && in_time(*looks_from)
+            }
         };
         let each = |it: &Tried| it.took.is_plausible() && it.watch.is_plausible();
         phase
+            && *by == ObservedBy::AllNodes
             && tried.is_sorted_by(|a, b| a.model < b.model)
             && tried.iter().any(|it| it.model == self.model)
             && tried.iter().any(|it| it.left_out.is_none())
             && tried.iter().all(each)
             && length.is_power_of_two()
-            && *length <= LONGEST
+            && (by.shortest()..=LONGEST).contains(length)
             && KEEP.contains(keep)
             && REST.contains(rest)
     }
@@ -365,10 +380,10 @@ impl ModelComparison {
         self.model = model;
         let is_simplest = model == self.tried[0].model;
         let (unit, took) = (KEEP_SLOTS * self.length, slots.saturating_mul(self.length));
-        let kept = at.saturating_add(took.saturating_mul(self.keep));
+        let kept = at.saturating_add(took.saturating_mul(self.keep).min(KEPT_MOST));
         self.phase = ChoicePhase::Kept {
             until: kept.div_ceil(unit).saturating_mul(unit),
-            looks_from: at.saturating_add(took.saturating_mul(self.rest)),
+            looks_from: at.saturating_add(took.saturating_mul(self.rest).min(KEPT_MOST)),
             watch: Box::new(ChangeWatch::of(is_simplest)),
             all: Box::default(),
         };

@@ -14,6 +14,8 @@ pub(super) struct SlotMeter {
     length: u64,
     /// What happened in the one that is under way.
     pub slot: TimeSlot,
+    /// Slots got their length in the middle of that.
+    is_partial: bool,
     /// Up to when all is counted, and how many run since.
     pub at: u64,
     pub running: u64,
@@ -21,12 +23,13 @@ pub(super) struct SlotMeter {
 
 impl SlotMeter {
     pub fn new(at: u64, running: u64) -> SlotMeter {
-        SlotMeter { length: 0, slot: TimeSlot::default(), at, running }
+        SlotMeter { length: 0, slot: TimeSlot::default(), is_partial: false, at, running }
     }
 
     /// From now on slots are so long; of the one that is under way nothing is counted.
     pub fn set_length(&mut self, length: u64) {
         (self.length, self.slot) = (length, TimeSlot::default());
+        self.is_partial = length > 0 && !self.at.is_multiple_of(length);
     }
 
     /// How long a slot is.
@@ -70,7 +73,10 @@ impl SlotMeter {
             if to == settled {
                 self.slot = TimeSlot::default();
             } else if to == end {
-                return Some((begun, std::mem::take(&mut self.slot)));
+                let slot = std::mem::take(&mut self.slot);
+                if !std::mem::take(&mut self.is_partial) {
+                    return Some((begun, slot));
+                }
             }
         }
         None

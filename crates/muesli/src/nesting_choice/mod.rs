@@ -17,6 +17,7 @@ mod meter;
 mod observation;
 mod policy;
 mod pooled;
+mod reports;
 mod running;
 mod took;
 mod tried;
@@ -30,7 +31,7 @@ pub use call_sites::CallSites;
 pub use comparison::ComparisonCause;
 pub use observation::NestingObservation;
 use policy::{ChoicePolicy, Decided};
-pub(crate) use pooled::exchange::{PoolRow, RowChange, RowExchange};
+pub(crate) use pooled::exchange::{NextReport, PoolRow, RowChange, RowExchange};
 pub(crate) use running::{Choosing, ChoosingHandle, PartRun};
 use serde::{Deserialize, Serialize};
 pub use tried::LeftOut;
@@ -108,6 +109,8 @@ struct ChoiceState {
     policy: Option<ChoicePolicy>,
     /// Children were undone alone, which flat ones cannot be.
     undoes: bool,
+    /// A task tells the other nodes what is observed.
+    reports: bool,
     decisions: Vec<ChoiceDecision>,
     made: u64,
 }

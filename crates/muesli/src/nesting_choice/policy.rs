@@ -10,8 +10,8 @@ use super::NestingModel;
 use super::comparison::{ComparisonCause, ModelComparison, ObservedBy};
 use super::meter::SlotMeter;
 use super::observation::NestingObservation;
-use super::pooled::member::PoolMember;
-use super::pooled::{PoolRefusal, PoolReport, PooledComparison};
+use super::pooled::member::{PoolMember, ReportTime};
+use super::pooled::{PoolRefusal, PooledComparison};
 use super::took::TimeSlot;
 use super::tried::Tried;
 
@@ -44,8 +44,8 @@ pub(super) struct ChoicePolicy {
     pub own: Option<ModelComparison>,
     member: Option<PoolMember>,
     decided: Option<Decided>,
-    /// The decision of all nodes that was seen last: after so many.
-    seen_made: u64,
+    /// The decision of all nodes that was seen last: that of a row since then, after so many.
+    seen_made: Option<(u64, u64)>,
 }
 
 impl ChoicePolicy {
@@ -62,7 +62,7 @@ impl ChoicePolicy {
             own: None,
             member: member.filter(|_| models.len() > 1),
             decided: None,
-            seen_made: 0,
+            seen_made: None,
         }
     }
 
@@ -115,6 +115,9 @@ impl ChoicePolicy {
     /// began with would be tried with it in slots of others, for as long as it gets nowhere.)
     pub fn attempt(&mut self, now: Nanos) -> NestingModel {
         self.pass(now.0);
+        if self.member.as_mut().is_some_and(|it| it.is_overdue(now.0)) {
+            self.follow();
+        }
         self.meter.slot.attempts += 1;
         self.current()
     }
@@ -190,17 +193,20 @@ impl ChoicePolicy {
         }
     }
 
-    /// What the node is to tell the others now, if anything.
-    pub fn report(&mut self, now: Nanos) -> Option<PoolReport> {
+    /// Whether it chooses among other nodes.
+    pub fn pools(&self) -> bool {
+        self.member.is_some()
+    }
+
+    /// When the node is to tell the others something, and what, where that is now.
+    pub fn report(&mut self, now: Nanos) -> ReportTime {
         self.pass(now.0);
-        let member = self.member.as_mut()?;
-        let before = member.followed().is_some();
-        let report = member.report(now.0, &self.models);
-        let is_lost = before && member.followed().is_none();
-        if is_lost {
-            self.follow();
+        let meter = &self.meter;
+        let is_idle = meter.running == 0 && (meter.length() == 0 || meter.slot.busy == 0);
+        match &mut self.member {
+            Some(member) => member.report(now.0, &self.models, is_idle),
+            None => ReportTime::Never,
         }
-        report
     }
 
     /// What came of telling it; `None`: nothing.
@@ -212,17 +218,16 @@ impl ChoicePolicy {
         self.pass(now.0);
         let Some(member) = &mut self.member else { return };
         let is_other = match found {
-            Some(found) => member.exchanged(found, &self.models),
+            Some(found) => member.exchanged(now.0, found, &self.models),
             None => member.missed(),
         };
         if is_other {
             self.follow();
         }
         let Some(pool) = self.member.as_ref().and_then(PoolMember::followed) else { return };
-        let Some(last) = pool.comparison.decided.filter(|it| it.made != self.seen_made) else {
-            return;
-        };
-        self.seen_made = last.made;
+        let last = pool.comparison.decided.map(|it| (pool.since, it.made));
+        let is_new = std::mem::replace(&mut self.seen_made, last) != last;
+        let Some(last) = pool.comparison.decided.filter(|_| is_new) else { return };
         self.decided = Some(Decided {
             cause: last.cause,
             model: pool.comparison.model,

@@ -1,7 +1,6 @@
 //! Nodes that choose together, each with clients in a closed loop, and the row between them.
 
 use super::*;
-use crate::nesting_choice::pooled::PooledSlot;
 
 const FLAT: NestingModel = NestingModel::Flat;
 const CLOSED: NestingModel = NestingModel::Closed;
@@ -24,6 +23,8 @@ struct ClientNode {
     ends: Vec<(u64, NestingModel)>,
     /// As what it began the last one.
     last: NestingModel,
+    /// When it looks whether something is to be told, by the right clock.
+    looks: Option<u64>,
 }
 
 /// How long a transaction takes on this node, as this model, where another node has that one.
@@ -61,15 +62,27 @@ impl PooledNodes {
             runs: true,
             ends: vec![(self.now, FLAT); 8],
             last: FLAT,
+            looks: None,
         });
     }
 
-    /// The next transaction of all ends, and another one begins.
+    /// The next transaction of all ends, and another one begins; or a node looks whether it has
+    /// something to tell.
     fn step(&mut self) {
         let running = self.nodes.iter().enumerate().filter(|(_, it)| it.runs);
-        let clients = running.flat_map(|(at, node)| (0..node.ends.len()).map(move |it| (at, it)));
-        let next = clients.min_by_key(|(node, client)| self.nodes[*node].ends[*client].0);
-        let (at, client) = next.expect("somebody runs");
+        let clients = running.clone().flat_map(|(at, node)| {
+            node.ends.iter().enumerate().map(move |(client, end)| (end.0, at, Some(client)))
+        });
+        let looks = running.filter_map(|(at, node)| Some((node.looks?, at, None)));
+        let (now, at, client) = clients.chain(looks).min().expect("somebody runs");
+        self.now = now;
+        match client {
+            Some(client) => self.end_transaction(at, client),
+            None => self.look(at),
+        }
+    }
+
+    fn end_transaction(&mut self, at: usize, client: usize) {
         let others = self.nodes.iter().enumerate().filter(|(it, node)| *it != at && node.runs);
         let other = others.map(|(_, node)| node.last).max().unwrap_or(FLAT);
         let node = &mut self.nodes[at];
@@ -81,19 +94,27 @@ impl PooledNodes {
             node.policy.ended(own_now, true);
             self.committed += 1;
         }
-        let model = node.policy.begin(own_now);
-        (node.last, self.now) = (model, now);
+        node.last = node.policy.begin(own_now);
+        node.looks.get_or_insert(now);
         self.number += 1;
         let drawn = self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-        node.ends[client] = (now + (self.takes)(at, model, other) * (512 + drawn) / 1_024, model);
-        if let Some(report) = node.policy.report(own_now) {
-            let found =
-                node.reaches_row.then(|| PooledComparison::after(self.row.clone(), &report));
-            if let Some(Ok(Some(row))) = &found {
-                self.row = Some(row.clone());
-            }
-            node.policy.exchanged(own_now, found);
+        let took = (self.takes)(at, node.last, other) * (512 + drawn) / 1_024;
+        node.ends[client] = (now + took, node.last);
+    }
+
+    fn look(&mut self, at: usize) {
+        let node = &mut self.nodes[at];
+        let own_now = Nanos(self.now + node.ahead);
+        let report = match node.policy.report(own_now) {
+            ReportTime::Now(report) => report,
+            ReportTime::After(length) => return node.looks = Some(self.now + length),
+            ReportTime::Never => return node.looks = None,
+        };
+        let found = node.reaches_row.then(|| PooledComparison::after(self.row.clone(), &report));
+        if let Some(Ok(Some(row))) = &found {
+            self.row = Some(row.clone());
         }
+        node.policy.exchanged(own_now, found);
     }
 
     fn run(&mut self, seconds: u64) {
@@ -162,6 +183,28 @@ fn what_a_node_gains_and_others_lose_is_not_chosen_by_all() {
     assert_eq!((decided.nodes, decided.model), (Some(2), CLOSED));
 }
 
+/// The first node gains by open children as long as it has them alone, and others have few
+/// transactions, which take eight slots then.
+fn starving(node: usize, model: NestingModel, other: NestingModel) -> u64 {
+    let millis = match (node, model, other) {
+        (0, FLAT, _) => 150,
+        (0, CLOSED, _) => 100,
+        (0, OPEN, _) => 85,
+        (_, _, OPEN) => 8_000,
+        (_, FLAT, _) => 70,
+        (_, CLOSED | OPEN, _) => 50,
+    };
+    millis * MILLIS
+}
+
+#[test]
+fn who_is_held_up_for_many_slots_counts_in_each_of_them() {
+    let mut system = PooledNodes::new(2, starving);
+    system.nodes[1].ends.truncate(4);
+    system.run(200);
+    assert_eq!(system.chosen(), [Some(CLOSED); 2]);
+}
+
 #[test]
 fn a_node_that_joins_learns_what_is_chosen_and_one_that_crashes_is_not_missed() {
     let mut system = PooledNodes::new(2, fixed::<60>);
@@ -176,6 +219,7 @@ fn a_node_that_joins_learns_what_is_chosen_and_one_that_crashes_is_not_missed() 
     assert_eq!(system.chosen()[1..], [Some(FLAT); 2], "a change is followed");
     system.nodes[0].runs = true;
     system.nodes[0].ends.fill((system.now, FLAT));
+    system.nodes[0].looks = Some(system.now);
     system.run(5);
     assert_eq!(system.chosen(), [Some(FLAT); 3]);
 }
@@ -196,8 +240,8 @@ fn a_node_that_does_not_reach_the_others_chooses_by_itself() {
 #[test]
 fn clocks_that_differ_a_little_do_not_matter_much() {
     let mut system = PooledNodes::new(3, external);
-    system.nodes[1].ahead = 300 * MILLIS;
-    system.nodes[2].ahead = 150 * MILLIS;
+    system.nodes[1].ahead = 900 * MILLIS;
+    system.nodes[2].ahead = 450 * MILLIS;
     system.run(150);
     assert_eq!(system.chosen(), [Some(CLOSED); 3]);
 }
@@ -208,7 +252,10 @@ fn a_clock_that_is_far_ahead_is_in_nobody_s_way_once_it_is_gone() {
     system.nodes[1].ahead = 3_600 * SECOND;
     system.run(100);
     assert_eq!(system.chosen(), [Some(CLOSED); 2], "one of them by itself");
+    assert!(system.nodes[0].policy.own.is_some(), "and the row is the other's");
     system.nodes[1].runs = false;
+    system.run(60);
+    assert!(system.nodes[0].policy.own.is_some(), "it may only have nothing to tell");
     system.run(100);
     let node = &system.nodes[0].policy;
     assert!(node.own.is_none() && node.chosen() == Some(CLOSED));
@@ -222,90 +269,4 @@ fn the_same_transactions_lead_to_the_same_row() {
         system.row.expect("nodes have told of what they saw")
     };
     assert_eq!(row(), row());
-}
-
-fn report(now: u64, number: u64, slots: Vec<PooledSlot>) -> PoolReport {
-    let (attempt, models) = (Some(100 * MILLIS), ALL.to_vec());
-    PoolReport { now, number, attempt, models, slots, refused: None }
-}
-
-/// A row, and when the first slot begins that counts; a slot is a second long.
-fn first_row() -> (PooledComparison, u64, u64) {
-    let row = PooledComparison::after(None, &report(BEGIN, 0, Vec::new())).unwrap().unwrap();
-    let length = row.comparison.length;
-    (row, (BEGIN / length + 2) * length, length)
-}
-
-fn observed(begun: u64, committed: u64) -> PooledSlot {
-    let slot = TimeSlot { busy: SECOND, committed, attempts: committed, seen: SEEN };
-    PooledSlot { begun, nodes: 1, slot }
-}
-
-/// How many commits were compared by then.
-fn compared(row: &PooledComparison) -> u64 {
-    row.comparison.tried.iter().map(|it| it.took.committed).sum()
-}
-
-#[test]
-fn reports_of_a_slot_are_added_until_it_is_complete() {
-    let (mut row, from, length) = first_row();
-    let mut report_slots = |now: u64, slots: &[PooledSlot]| {
-        let reported = report(now, row.number, slots.to_vec());
-        row = PooledComparison::after(Some(row.clone()), &reported).unwrap().unwrap();
-        (compared(&row), row.nodes)
-    };
-    assert_eq!(
-        report_slots(from + length, &[observed(from - length, 7)]),
-        (0, 0),
-        "before it counts"
-    );
-    assert_eq!(report_slots(from + length, &[observed(from, 10)]), (0, 0), "others may tell of it");
-    assert_eq!(
-        report_slots(from + length + 1, &[observed(from, 5), observed(from + 1, 3)]),
-        (0, 0)
-    );
-    assert_eq!(report_slots(from + 2 * length, &[observed(from + length, 20)]), (15, 2));
-    assert_eq!(report_slots(from + 2 * length, &[observed(from, 10)]), (15, 2), "too late");
-    assert_eq!(
-        report_slots(from + 2 * length, &[observed(from + 2 * length, 10)]),
-        (15, 2),
-        "not over"
-    );
-    assert_eq!(report_slots(from + 3 * length, &[]), (35, 1));
-}
-
-#[test]
-fn what_was_observed_before_a_change_does_not_count_after_it() {
-    let (row, from, length) = first_row();
-    let late = report(from + length, row.number + 1, vec![observed(from, 10)]);
-    let after = PooledComparison::after(Some(row), &late).unwrap().unwrap();
-    let after = PooledComparison::after(Some(after), &report(from + 2 * length, 1, Vec::new()));
-    assert_eq!(compared(&after.unwrap().unwrap()), 0);
-}
-
-#[test]
-fn what_one_node_cannot_run_is_not_compared() {
-    let (row, ..) = first_row();
-    let mut narrow = report(BEGIN, 0, Vec::new());
-    narrow.models = vec![CLOSED, OPEN];
-    let after = PooledComparison::after(Some(row), &narrow).unwrap().unwrap();
-    assert_eq!(after.comparison.models().collect::<Vec<_>>(), [CLOSED, OPEN]);
-    let wide = PooledComparison::after(Some(after.clone()), &report(BEGIN, 0, Vec::new()));
-    assert_eq!(wide.unwrap(), Some(after));
-}
-
-#[test]
-fn a_row_that_makes_no_sense_is_begun_anew() {
-    let (row, from, _) = first_row();
-    let mut broken = [row.clone(), row.clone(), row.clone(), row];
-    broken[0].comparison.length = 3;
-    broken[1].comparison.tried.clear();
-    broken[2].comparison.model = OPEN;
-    broken[2].comparison.tried.pop();
-    broken[3].comparison.keep = u64::MAX;
-    for row in broken {
-        let after = PooledComparison::after(Some(row), &report(from, 0, Vec::new()));
-        let after = after.unwrap().unwrap();
-        assert_eq!((after.number, after.comparison.model), (1, FLAT));
-    }
 }

@@ -8,9 +8,9 @@ use muesli_core::{Nanos, client};
 
 use super::observation::{AttemptSeen, NestingObservation};
 use super::policy::ChoicePolicy;
-use super::pooled::exchange::{RowExchange, exchange};
+use super::pooled::exchange::RowExchange;
 use super::pooled::member::PoolMember;
-use super::{ChoiceDecision, ChoiceState, DECISIONS_KEPT, NestingChoice, NestingModel};
+use super::{ChoiceDecision, ChoiceState, DECISIONS_KEPT, NestingChoice, NestingModel, reports};
 use crate::error::Error;
 
 impl ChoiceState {
@@ -44,7 +44,7 @@ impl ChoiceState {
         self.note_decision();
     }
 
-    fn note_decision(&mut self) {
+    pub(super) fn note_decision(&mut self) {
         let Some(decided) = self.policy.as_mut().and_then(ChoicePolicy::take_decided) else {
             return;
         };
@@ -60,21 +60,20 @@ impl ChoiceState {
 pub(crate) trait ChoosingHandle {
     fn choice(&self) -> Option<&NestingChoice>;
     fn database(&self) -> u64;
-    fn exchanges(&self) -> Box<dyn RowExchange>;
+    /// Who runs exchanges; `None`: nothing is exchanged here.
+    fn exchanges(&self) -> Option<Box<dyn RowExchange>>;
 }
 
 /// The choice for a transaction that runs.
 #[derive(Debug)]
 pub(crate) struct Choosing {
     choice: NestingChoice,
-    /// For what nodes tell each other, where they choose together.
-    pooling: Option<Box<dyn RowExchange>>,
     database: u64,
     /// A [`NestingModel`].
     model: AtomicU8,
     /// It is not known any more that it runs.
     is_over: AtomicBool,
-    /// It is flat in any case, and what others do as was chosen is in its way.
+    /// It has no open children in any case, and what others do as was chosen is in its way.
     only_observes: bool,
     attempt: Mutex<RunningAttempt>,
 }
@@ -146,8 +145,8 @@ impl Choosing {
         Choosing::begin_as(db, models, false)
     }
 
-    /// The same of one that is flat in any case: how long it takes counts for the choice of the
-    /// others.
+    /// The same of one whose children are closed ones in any case: how long it takes counts for the
+    /// choice of the others.
     ///
     /// # Errors
     /// [`Error::Closed`].
@@ -164,7 +163,7 @@ impl Choosing {
         only_observes: bool,
     ) -> Result<Option<Arc<Choosing>>, Error> {
         let Some(choice) = db.choice() else { return Ok(None) };
-        let (database, pooling) = (db.database(), choice.row.is_some().then(|| db.exchanges()));
+        let database = db.database();
         let look = client::with(database, |engine| {
             let share = || (engine.random() >> u32::BITS) as u32;
             (engine.now(), choice.begins_pooling().then(share))
@@ -173,36 +172,9 @@ impl Choosing {
         let model = AtomicU8::new(choice.state().begin(models, now, share) as u8);
         let (choice, is_over) = (choice.clone(), AtomicBool::new(false));
         let attempt = Mutex::new(RunningAttempt { begun: now, seen: AttemptSeen::default() });
-        let choosing =
-            Choosing { choice, pooling, database, model, is_over, only_observes, attempt };
-        choosing.report_to_others(now);
+        reports::begin(&choice, db);
+        let choosing = Choosing { choice, database, model, is_over, only_observes, attempt };
         Ok(Some(Arc::new(choosing)))
-    }
-
-    /// Tells the other nodes what this one has observed, if it is time to, beside its transactions.
-    fn report_to_others(&self, now: Nanos) {
-        let (Some(row), Some(db)) = (&self.choice.row, &self.pooling) else { return };
-        let report = self.choice.state().policy.as_mut().and_then(|it| it.report(now));
-        let Some(report) = report else { return };
-        let (choice, database) = (self.choice.clone(), self.database);
-        let found = Arc::new(Mutex::new(None));
-        let finds = found.clone();
-        let change = move |bytes: Option<&[u8]>| {
-            let (after, bytes) = exchange(bytes, &report)?;
-            *finds.lock().unwrap_or_else(|broken| broken.into_inner()) = Some(after);
-            Ok(bytes)
-        };
-        let then = move |is_committed: bool| {
-            let found = found.lock().unwrap_or_else(|broken| broken.into_inner()).take();
-            let now = client::with(database, |engine| engine.now());
-            let mut state = choice.state();
-            if let Some(policy) = &mut state.policy {
-                let now = now.unwrap_or(policy.counted());
-                policy.exchanged(now, found.filter(|_| is_committed));
-            }
-            state.note_decision();
-        };
-        db.begin_exchange(row, Box::new(change), Box::new(then));
     }
 
     fn attempt(&self) -> MutexGuard<'_, RunningAttempt> {
@@ -264,14 +236,13 @@ impl Choosing {
         if let Some(model) = self.choice.state().attempt(now) {
             self.model.store(model as u8, Ordering::Relaxed);
         }
-        self.report_to_others(now);
         Ok(())
     }
 
     /// How its attempt is run.
     pub fn model(&self) -> NestingModel {
         if self.only_observes {
-            return NestingModel::Flat;
+            return NestingModel::Closed;
         }
         MODELS[usize::from(self.model.load(Ordering::Relaxed))]
     }
@@ -280,7 +251,6 @@ impl Choosing {
     pub fn committed(&self) {
         if let Some(now) = self.now().filter(|_| !self.is_over.load(Ordering::Relaxed)) {
             self.end_attempt(now, false);
-            self.report_to_others(now);
         }
         self.end(true);
     }
@@ -299,6 +269,7 @@ impl Choosing {
 
     /// A child was to be undone alone that is none: from now on all are children.
     pub fn undoes(&self) {
+        debug_assert!(!self.only_observes, "its children are closed ones");
         let mut state = self.choice.state();
         if !std::mem::replace(&mut state.undoes, true) {
             state.policy = state.policy.take().map(ChoicePolicy::without_flat);

@@ -41,7 +41,7 @@ impl Took {
             self.committed += slot.committed;
             self.attempts += slot.attempts;
             self.seen.add(&slot.seen);
-            self.squares += (slot.committed * slot.committed) as f64 / slot.busy as f64;
+            self.squares += (slot.committed as f64).powi(2) / slot.busy as f64;
         }
     }
 

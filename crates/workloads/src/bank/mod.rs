@@ -370,7 +370,9 @@ impl Workload for Bank {
         let choice = self.mix.choice(seat, space, self.books.rows.keys());
         let writer = self.nesting.handle(seat.node, &seat.db, "transfers");
         let reader = self.stale_reads.handle(&seat.db);
-        let summer = self.nesting.handle(seat.node, &reader, "sums");
+        // Sums wait for the locks of open children: how long they take counts for the choice.
+        let sums = if self.nesting.may_be_open() { "transfers" } else { "sums" };
+        let summer = self.nesting.handle(seat.node, &reader, sums);
         let open = self.open(&seat.db)?;
         let undoes = false;
         Ok(BankMemory { space, writer, summer, reader, open, undoes, choice })

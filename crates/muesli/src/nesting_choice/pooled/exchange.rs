@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{PoolRefusal, PoolReport, PooledComparison};
 use crate::data::space::Space;
@@ -21,10 +22,19 @@ pub(crate) struct PoolRow {
 /// What an exchange writes to a row of which this was read, if anything.
 pub(crate) type RowChange = Box<dyn Fn(Option<&[u8]>) -> Result<Option<Vec<u8>>, Error> + Send>;
 
-/// Runs a transaction of its own that changes a row so, in a task beside others; then whether it
-/// committed is passed on.
-pub(crate) trait RowExchange: fmt::Debug + Send + Sync {
-    fn begin_exchange(&self, row: &PoolRow, change: RowChange, then: Box<dyn FnOnce(bool) + Send>);
+/// What the task that tells the other nodes does next.
+pub(crate) enum NextReport {
+    /// Changes the row by a transaction of its own; then whether that has committed is passed on.
+    Exchange(RowChange, Box<dyn FnOnce(bool) + Send>),
+    /// Looks again after so long.
+    After(Duration),
+    /// Ends, as there is nothing to tell.
+    Nothing,
+}
+
+/// Runs the task that tells the other nodes what this one has observed, beside its transactions.
+pub(crate) trait RowExchange: fmt::Debug {
+    fn begin_reports(&self, row: &PoolRow, next: Box<dyn FnMut() -> NextReport + Send>);
 }
 
 /// What was found of a row.

@@ -12,8 +12,11 @@ const MISSED_MOST: u32 = 3;
 const SLOTS_REPORTED_MOST: usize = 2;
 /// Before there is a comparison it is asked for again after so long, in nanoseconds.
 const ASK_AGAIN: u64 = 1 << 30;
-/// An exchange that has not ended after so many slots never will: its task is gone.
-const SLOTS_LOST: u64 = 4;
+/// Who has heard nothing of an exchange for so many slots chooses by itself meanwhile.
+const SLOTS_OVERDUE: u64 = 4;
+/// Who does not take part, as the row was written by another clock, may say that this clock is gone
+/// after so long, in nanoseconds, or so many slots of the row, if nobody has written to it.
+const GONE_AFTER: (u64, u64) = (1 << 36, 4);
 
 /// A node that takes part.
 #[derive(Debug)]
@@ -30,7 +33,20 @@ pub(in crate::nesting_choice) struct PoolMember {
     asked: Option<u64>,
     is_asking: bool,
     missed: u32,
-    refused: Option<u64>,
+    /// When the row was last written, which another clock did, and from when on it may be said that
+    /// this clock is gone, if the row is the same then.
+    refused: Option<(u64, u64)>,
+}
+
+/// When a node is to tell the others something.
+#[derive(Debug)]
+pub(in crate::nesting_choice) enum ReportTime {
+    /// This, now.
+    Now(PoolReport),
+    /// In so many nanoseconds.
+    After(u64),
+    /// Not before more happens.
+    Never,
 }
 
 impl PoolMember {
@@ -83,53 +99,63 @@ impl PoolMember {
         self.slots.clear();
     }
 
-    /// What is to be told now, if anything.
-    pub fn report(&mut self, now: u64, models: &[NestingModel]) -> Option<PoolReport> {
-        let length = self.pool.as_ref().map_or(ASK_AGAIN, |it| it.comparison.length);
-        if self.is_asking {
-            let asked = self.asked.unwrap_or(0);
-            if now < asked.saturating_add(SLOTS_LOST * length) {
-                return None;
-            }
-            self.missed();
+    /// When something is to be told; `is_idle`: no transaction runs, and none did in this slot.
+    pub fn report(&mut self, now: u64, models: &[NestingModel], is_idle: bool) -> ReportTime {
+        if is_idle && self.slots.is_empty() {
+            return ReportTime::Never;
         }
-        if !self.is_due(now, length) {
-            return None;
+        let due = self.due(now);
+        if now < due {
+            return ReportTime::After(due - now);
         }
         (self.asked, self.is_asking) = (Some(now), true);
-        Some(PoolReport {
+        let gone = self.refused.filter(|(_, until)| *until <= now);
+        ReportTime::Now(PoolReport {
             now,
             number: self.pool.as_ref().map_or(0, |it| it.number),
             attempt: self.attempt,
             models: models.to_vec(),
             slots: std::mem::take(&mut self.slots),
-            refused: self.refused,
+            refused: gone.map(|(written, _)| written),
         })
     }
 
-    fn is_due(&self, now: u64, length: u64) -> bool {
-        let Some(asked) = self.asked else { return true };
-        if self.pool.is_none() {
-            return now >= asked.saturating_add(ASK_AGAIN);
-        }
+    fn due(&self, now: u64) -> u64 {
+        let Some(asked) = self.asked else { return now };
+        let Some(pool) = &self.pool else { return asked.saturating_add(ASK_AGAIN) };
+        let length = pool.comparison.length;
         let begun = now - now % length;
+        let begun = if asked < begun { begun } else { begun.saturating_add(length) };
         // After what is not counted of a slot, and so early that there is time to tell of it.
         let share = (u128::from(length / 2) * u128::from(self.share)) >> u32::BITS;
-        asked < begun && now >= begun + length / SETTLING / 2 + share as u64
+        begun.saturating_add(length / SETTLING / 2 + share as u64)
+    }
+
+    /// Whether an exchange takes so long that the node is to go on by itself, and has not so far.
+    pub fn is_overdue(&mut self, now: u64) -> bool {
+        let (Some(pool), Some(asked), true) = (&self.pool, self.asked, self.is_asking) else {
+            return false;
+        };
+        let is_late = now >= asked.saturating_add(SLOTS_OVERDUE * pool.comparison.length);
+        is_late && std::mem::replace(&mut self.missed, MISSED_MOST) < MISSED_MOST
     }
 
     /// What there is now. Whether what is followed is another one, or has changed so that what was
     /// observed before says nothing any more.
     pub fn exchanged(
         &mut self,
+        now: u64,
         found: Result<Option<PooledComparison>, PoolRefusal>,
         models: &[NestingModel],
     ) -> bool {
         self.is_asking = false;
         let found = match found {
             Ok(found) => found,
-            Err(PoolRefusal::OtherClock(reported_at)) => {
-                self.refused = Some(reported_at);
+            Err(PoolRefusal::OtherClock { written, length }) => {
+                if self.refused.is_none_or(|it| it.0 != written) {
+                    let long = GONE_AFTER.0.max(length.saturating_mul(GONE_AFTER.1));
+                    self.refused = Some((written, now.saturating_add(long)));
+                }
                 return self.missed();
             }
             Err(PoolRefusal::OtherFormat) => return self.missed(),

@@ -25,8 +25,11 @@
 //!   in the sums, and so is the time of them: the others compare on.
 //! * A node that crashes, or has no transactions: the same. One that joins finds the row.
 //! * Clocks differ: by less than a slot, transactions of two models run beside each other for that
-//!   long, and reports come late, or not in time. By more than four slots: whoever is behind does
-//!   not take part (see [`PoolRefusal`]).
+//!   long. By more: whoever is behind does not take part, and chooses by itself (see
+//!   [`PoolRefusal`]). Where who is ahead has told nothing for a minute, or four slots, the row is
+//!   begun anew.
+//! * Nodes cannot run the same models: those are compared that all can run which told something in
+//!   the last 16 slots.
 //! * Nodes run different work at a call site of one name: then what is compared is all that they do
 //!   together.
 //! * A report is lost, or its transaction's end is not known: that slot of that node is missing, or
@@ -47,14 +50,17 @@ use super::comparison::{ModelComparison, ObservedBy};
 use super::took::TimeSlot;
 
 /// A slot is complete when it has been over for the length of so many: by then each node has
-/// reported of it.
-const SLOTS_TO_REPORT: u64 = 1;
+/// reported of it, also one whose clock is behind by a slot.
+const SLOTS_TO_REPORT: u64 = 2;
 /// Not more slots than so many wait for reports.
 const SLOTS_OPEN_MOST: usize = 4;
 /// Slots that begin in the next so many after a change are not counted.
 const SLOTS_TO_LEARN: u64 = 2;
-/// A clock that is behind what the row says by so many slots is another clock.
-const SLOTS_AHEAD_MOST: u64 = 4;
+/// A clock that is behind what the row says by more than so many slots is another clock.
+const SLOTS_AHEAD_MOST: u64 = 1;
+/// A model that is not compared, since some node cannot run it, is tried again when no such node
+/// has reported for so many slots.
+const SLOTS_NARROW: u64 = 16;
 
 /// What a node observed in a slot, or all nodes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,16 +84,16 @@ pub(super) struct PoolReport {
     /// As what it can run transactions, the simplest first.
     pub models: Vec<NestingModel>,
     pub slots: Vec<PooledSlot>,
-    /// The row that it did not take part in was last written at this time.
+    /// The row that it did not take part in was last written at this time, long ago.
     pub refused: Option<u64>,
 }
 
 /// Why a node does not take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PoolRefusal {
-    /// The row was written by a clock that is far ahead, at this time. If it stays as it is, whose
-    /// clock that was is gone, and the row is written anew.
-    OtherClock(u64),
+    /// The row was written by a clock that is far ahead, at this time; its slots are so long. If it
+    /// stays as it is, whose clock that was is gone, and the row is written anew.
+    OtherClock { written: u64, length: u64 },
     /// A program of another version wrote the row.
     OtherFormat,
 }
@@ -98,12 +104,17 @@ pub(super) enum PoolRefusal {
 /// [`SLOTS_OPEN_MOST`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct PooledComparison {
-    /// Counts the changes after which what was observed before says nothing any more.
+    /// When it was begun.
+    pub since: u64,
+    /// Counts the changes after which what was observed before says nothing any more; it begins
+    /// with the time, so that no two rows of a site have the same.
     pub number: u64,
     /// Slots count that begin then or later.
     from: u64,
     /// When somebody reported last, by that one's clock.
     reported_at: u64,
+    /// When somebody did last who can run no other models than these.
+    narrow_at: u64,
     /// Slots of which not all may have reported.
     open: Vec<PooledSlot>,
     /// So many told of the last slot that is complete.
@@ -129,7 +140,7 @@ impl PooledComparison {
         let missing = |model| !report.models.contains(&model);
         let mut after = if reported_at > report.now.saturating_add(ahead) {
             if report.refused != Some(reported_at) {
-                return Err(PoolRefusal::OtherClock(reported_at));
+                return Err(PoolRefusal::OtherClock { written: reported_at, length });
             }
             // Whose clock that was is gone.
             let models: Vec<NestingModel> = row.comparison.models().collect();
@@ -140,9 +151,14 @@ impl PooledComparison {
                 none if none.is_empty() => row.anew(&report.models, report.now),
                 both => row.anew(&both, report.now),
             }
+        } else if row.is_narrower_than(report) && row.is_narrow_no_more(report.now) {
+            row.anew(&report.models, report.now)
         } else {
             row
         };
+        if !after.is_narrower_than(report) {
+            after.narrow_at = after.narrow_at.max(report.now);
+        }
         after.reported_at = after.reported_at.max(report.now);
         if report.number == number && after.number == number {
             report.slots.iter().for_each(|slot| after.add(slot, report.now));
@@ -155,23 +171,40 @@ impl PooledComparison {
     fn first(attempt: u64, report: &PoolReport) -> PooledComparison {
         let length = ObservedBy::AllNodes.slot_length(attempt);
         let comparison = ModelComparison::new(ObservedBy::AllNodes, &report.models, length);
-        let (reported_at, open) = (report.now, Vec::new());
-        let mut first =
-            PooledComparison { number: 1, from: 0, reported_at, open, nodes: 0, comparison };
-        first.learn(report.now);
-        first
+        PooledComparison::begun(report.now, report.now, comparison)
     }
 
     /// Another first comparison, of these models.
     fn anew(self, models: &[NestingModel], now: u64) -> PooledComparison {
         let length = self.comparison.length;
         let comparison = ModelComparison::new(ObservedBy::AllNodes, models, length);
-        let (reported_at, open) = (now, Vec::new());
-        let number = self.number.wrapping_add(1);
-        let mut anew =
-            PooledComparison { number, from: 0, reported_at, open, nodes: 0, comparison };
-        anew.learn(now);
-        anew
+        PooledComparison::begun(self.number.wrapping_add(1).max(now), now, comparison)
+    }
+
+    fn begun(number: u64, now: u64, comparison: ModelComparison) -> PooledComparison {
+        let mut begun = PooledComparison {
+            since: now,
+            number,
+            from: 0,
+            reported_at: now,
+            narrow_at: now,
+            open: Vec::new(),
+            nodes: 0,
+            comparison,
+        };
+        begun.learn(now);
+        begun
+    }
+
+    /// Whether the node could run more models.
+    fn is_narrower_than(&self, report: &PoolReport) -> bool {
+        report.models.iter().any(|model| self.comparison.models().all(|it| it != *model))
+    }
+
+    /// Whether no node that could not has told anything for long.
+    fn is_narrow_no_more(&self, now: u64) -> bool {
+        let long = SLOTS_NARROW * self.comparison.length;
+        now > self.narrow_at.saturating_add(long)
     }
 
     /// All are to see what it is now before slots are counted.
@@ -220,11 +253,18 @@ impl PooledComparison {
 
     /// Whether it can be gone on with: what is read from a row may be anything.
     fn is_plausible(&self) -> bool {
-        let open = self.open.iter();
-        self.comparison.is_plausible()
-            && self.open.len() <= SLOTS_OPEN_MOST
-            && self.open.is_sorted_by(|a, b| a.begun < b.begun)
-            && open.clone().all(|it| it.begun >= self.from && it.slot.is_plausible())
+        let (open, length) = (&self.open, self.comparison.length);
+        let is_slot = |it: &PooledSlot| {
+            let (begun, now) = (it.begun, self.reported_at);
+            begun.is_multiple_of(length) && (self.from..now).contains(&begun)
+        };
+        let learning = (SLOTS_TO_LEARN + 1).saturating_mul(length);
+        self.comparison.is_plausible_at(self.reported_at)
+            && self.from <= self.reported_at.saturating_add(learning)
+            && self.narrow_at <= self.reported_at
+            && open.len() <= SLOTS_OPEN_MOST
+            && open.is_sorted_by(|a, b| a.begun < b.begun)
+            && open.iter().all(|it| is_slot(it) && it.slot.is_plausible())
     }
 
     fn assert_invariants(&self) {
@@ -234,3 +274,7 @@ impl PooledComparison {
         assert!(open.iter().all(|it| it.begun >= self.from), "slots count: {self:?}");
     }
 }
+
+#[cfg(test)]
+#[path = "row_tests.rs"]
+mod tests;

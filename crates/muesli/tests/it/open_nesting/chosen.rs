@@ -63,6 +63,32 @@ fn what_is_no_open_child_waits_for_the_locks_of_others_that_are() {
     assert_eq!(sees(Some(NestingSwitch::CheckLocks)), Ok(2), "without looking it would be seen");
 }
 
+/// Who only reads has no open children, so nothing is chosen for it; but parts of it fail alone.
+#[test]
+fn a_part_of_a_reader_that_fails_is_undone_alone() {
+    let bench = Bench::new();
+    let (choice, numbers) = (NestingChoice::new(), bench.numbers);
+    let db = bench.db.read_only().choosing(&choice).timeout(Duration::from_secs(20));
+    let body = async move |tx: &OpenTx| {
+        let fails = async |part: &OpenTx| {
+            part.get(numbers, "a").await?;
+            Err::<(), _>(Error::Closed)
+        };
+        assert_eq!(tx.nested(fails).await, Err(Error::Closed));
+        tx.get(numbers, "a").await
+    };
+    assert_eq!(block_on(db.transact_nested(&bench.nesting, body)), Ok(None));
+    let writer = bench.db.choosing(&choice);
+    let body = async move |tx: &OpenTx| adds(tx, numbers, "a").await;
+    let mut ran = 0;
+    while choice.chosen().is_none() && ran < 1_000_000 {
+        block_on(writer.transact_nested(&bench.nesting, body)).unwrap();
+        ran += 1;
+    }
+    let tried = choice.decisions().0[0].tried.iter().map(|it| it.model).collect::<Vec<_>>();
+    assert_eq!(tried[0], NestingModel::Flat, "that was no reason against flat transactions");
+}
+
 #[test]
 fn a_part_that_fails_leaves_nothing() {
     let bench = Bench::new();
