@@ -279,7 +279,8 @@ impl TortureOptions {
         let name = &self.workloads[(seed % self.workloads.len() as u64) as usize];
         let (workload, mut parameters) = self.workload(name);
         let may_be_open = self.nesting.as_ref().is_some_and(|model| model != "closed");
-        if may_be_open && workload != "bank" && seed / 2 % 2 == 1 {
+        // With one copy and with several, by the next bit.
+        if may_be_open && workload != "bank" && seed / 8 % 2 == 1 {
             parameters.extend(["open=nested", "again=20"].map(str::to_owned));
         }
         let (with_data, apart) =

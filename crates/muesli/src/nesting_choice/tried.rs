@@ -23,8 +23,8 @@ const MUST_GAIN: f64 = 0.05;
 pub enum LeftOut {
     /// Transactions take longer with it than with another one, and that is no chance.
     Slower,
-    /// Too few attempts end so that it would save them, and it is not faster by 5 % (open children:
-    /// 10 %) as far as it was tried.
+    /// Too few attempts end so that it would save them, and it is not faster by 5 % (open children
+    /// where a node chooses alone: 10 %) as far as it was tried.
     SavesNothing,
 }
 

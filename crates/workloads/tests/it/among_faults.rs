@@ -15,6 +15,7 @@ use muesli_protocols::granola::Granola;
 use muesli_protocols::non_genuine_multiversioning::NonGenuineMultiversioning;
 use muesli_protocols::repeatable_read::{self, RepeatableRead};
 use muesli_protocols::score::{FamilySwitch, Score, Switches};
+use muesli_protocols::tfa::{self, Tfa};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_protocols::two_phase_commit::{self, TwoPhaseCommit};
 use muesli_sim::plan::fault::FaultKinds;
@@ -45,6 +46,8 @@ struct Search {
     /// Nodes on which clients run as applications do on theirs; without these they run beside the
     /// three repositories.
     client_nodes: usize,
+    /// How many copies of a key there are.
+    replicas: usize,
     /// All transactions are strict, and judged so.
     strict: bool,
 }
@@ -63,7 +66,7 @@ impl Search {
         let length = Length::Time(Duration::from_millis(self.millis));
         let plan = Simulated {
             plan: (self.plan)(seed, self.millis),
-            replicas: 2,
+            replicas: self.replicas,
             pause_most: Span::from_micros(300),
             logging: true,
             history: true,
@@ -141,13 +144,18 @@ fn cutting() -> Search {
     let checkpoint_every = Some(Span::from_millis(3));
     let upkeep = Upkeep { checkpoint_every, ..Upkeep::default() };
     let (workload, plan, tempo) = (SHORT, crashes as fn(u64, u64) -> Plan, short());
-    Search { workload, plan, millis: 200, upkeep, tempo, client_nodes: 0, strict: false }
+    let (millis, client_nodes, replicas) = (200, 0, 2);
+    Search { workload, plan, millis, upkeep, tempo, client_nodes, replicas, strict: false }
+}
+
+/// Keys that have one copy, which moves to whoever commits.
+fn moving() -> Search {
+    Search { replicas: 1, ..cutting() }
 }
 
 /// Clients on nodes of their own, as applications are.
 fn applications(workload: &'static str, plan: fn(u64, u64) -> Plan, tempo: Tempo) -> Search {
-    let upkeep = Upkeep::default();
-    Search { workload, plan, millis: 200, upkeep, tempo, client_nodes: 3, strict: false }
+    Search { workload, plan, upkeep: Upkeep::default(), tempo, client_nodes: 3, ..cutting() }
 }
 
 /// Leases of open snapshots run out.
@@ -198,6 +206,7 @@ fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
         assert_eq!(search.first::<Gmu>(&gmu::Switches::default(), 0..10), None);
         assert_eq!(search.first::<Granola>(&Default::default(), 0..10), None);
     }
+    assert_eq!(moving().first::<Tfa>(&Default::default(), 57..67), None);
 }
 
 /// One long list, of which readers hold many versions, and logs that are cut often.
@@ -217,8 +226,17 @@ fn a_long_chain_in_one_piece_of_a_checkpoint_is_noticed() {
 /// Whether a mistake in keeping the log is noticed under a protocol. (Seeds begin where one did, so
 /// that few are run: who changes a protocol may find that others do.)
 fn is_caught<P: Protocol>(mistake: Mistake, switches: &P::Switches, seeds: Range<u64>) {
-    let upkeep = Upkeep { mistake: Some(mistake), ..cutting().upkeep };
-    let search = Search { upkeep, ..cutting() };
+    is_caught_where::<P>(cutting(), mistake, switches, seeds);
+}
+
+fn is_caught_where<P: Protocol>(
+    search: Search,
+    mistake: Mistake,
+    switches: &P::Switches,
+    seeds: Range<u64>,
+) {
+    let upkeep = Upkeep { mistake: Some(mistake), ..search.upkeep };
+    let search = Search { upkeep, ..search };
     assert!(search.first::<P>(switches, seeds).is_some(), "{mistake:?}, {}", P::NAME);
 }
 
@@ -232,6 +250,7 @@ fn a_log_that_lacks_what_was_stable_is_noticed() {
     is_caught::<RepeatableRead>(lost, &repeatable_read::Switches::default(), 0..20);
     is_caught::<NonGenuineMultiversioning>(lost, &Switches::default(), 59..179);
     is_caught::<Granola>(lost, &Default::default(), 78..378);
+    is_caught_where::<Tfa>(moving(), lost, &Default::default(), 60..260);
 }
 
 #[test]
@@ -244,6 +263,7 @@ fn a_log_that_is_cut_too_far_is_noticed() {
     is_caught::<RepeatableRead>(cuts, &repeatable_read::Switches::default(), 0..20);
     is_caught::<NonGenuineMultiversioning>(cuts, &Switches::default(), 12..72);
     is_caught::<Granola>(cuts, &Default::default(), 173..473);
+    is_caught_where::<Tfa>(moving(), cuts, &Default::default(), 60..260);
 }
 
 #[test]
@@ -259,6 +279,8 @@ fn a_decision_without_a_record_is_noticed() {
     let repeatable = repeatable_read::Switches { family, ..repeatable_read::Switches::default() };
     assert!(cutting().first::<RepeatableRead>(&repeatable, 0..20).is_some());
     assert!(cutting().first::<NonGenuineMultiversioning>(&family, 0..20).is_some());
+    let tfa = tfa::Switches { family, ..tfa::Switches::default() };
+    assert!(moving().first::<Tfa>(&tfa, 0..20).is_some());
 }
 
 /// All transactions are strict, among crashes.
