@@ -170,7 +170,7 @@ impl Db {
         }
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
         let tx = Tx::at(database, self.inner.origin, txn, self.inner.retry);
-        let mut open = RollbackOnDrop { tx: tx.choosing(choosing) };
+        let mut open = RollbackOnDrop::new(tx.choosing(choosing));
         let ran = match self.checkpoints {
             true => self.run_with_checkpoints(body, &mut open, timeout).await?,
             false => WithTimeout::new(pin!(body(&open.tx)), timeout).await,
@@ -191,8 +191,7 @@ impl Db {
             }
         };
         let committed = open.tx.commit_here(self, fate).await;
-        drop(open.tx.objects.take());
-        std::mem::forget(open);
+        open.is_over();
         let (_, given) = committed?;
         assert!(asks || given.is_empty(), "nobody asked what delayed actions gave");
         Ok((answer, given))

@@ -108,7 +108,7 @@ impl Db {
             Ok(txn) => txn,
             Err(failure) => return HandedEnd::Failed(Error::from(failure).into()),
         };
-        let mut open = RollbackOnDrop { tx: self.tx_of(txn) };
+        let open = RollbackOnDrop::new(self.tx_of(txn));
         let ran = pin!(body(&open.tx)).poll(&mut Context::from_waker(Waker::noop()));
         let answer = match ran {
             Poll::Pending => return HandedEnd::Again,
@@ -122,8 +122,7 @@ impl Db {
             return HandedEnd::Again;
         }
         let step = open.tx.here(|engine| engine.commit(txn));
-        drop(open.tx.objects.take());
-        std::mem::forget(open);
+        open.is_over();
         match step {
             Ok(Step::Wait(op)) => {
                 // With a log the answer may be there all the same.
@@ -181,7 +180,7 @@ impl Db {
             Some(HandedEnd::Retry(change)) => {
                 if let Some((mut change, txn)) = change {
                     // Given up, it is watched no more.
-                    let _open = RollbackOnDrop { tx: self.tx_of(txn) };
+                    let _open = RollbackOnDrop::new(self.tx_of(txn));
                     self.until_changed(&mut change, &timeout).await?;
                 }
                 made.see_change();
@@ -201,7 +200,7 @@ impl Db {
     fn handed_end<T, E: From<Error>>(
         &self,
         stopped: Stopped<E>,
-        mut open: RollbackOnDrop,
+        open: RollbackOnDrop,
     ) -> HandedEnd<T, E> {
         match stopped {
             Stopped::Body(error) => HandedEnd::Failed(error),
@@ -212,8 +211,7 @@ impl Db {
             Stopped::Database(Error::Retry) => match open.tx.watch_reads() {
                 Ok(Some(change)) => {
                     let txn = open.tx.txn;
-                    drop(open.tx.objects.take());
-                    std::mem::forget(open);
+                    open.is_over();
                     HandedEnd::Retry(Some((change, txn)))
                 }
                 Ok(None) | Err(_) => HandedEnd::Again,

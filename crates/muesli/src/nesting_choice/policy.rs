@@ -40,6 +40,8 @@ pub(super) struct ChoicePolicy {
     models: Vec<NestingModel>,
     pub meter: SlotMeter,
     begun: u64,
+    /// How many had begun when it was last looked for something to tell.
+    looked: u64,
     /// This node's; there is none before it is warm.
     pub own: Option<ModelComparison>,
     member: Option<PoolMember>,
@@ -59,6 +61,7 @@ impl ChoicePolicy {
             models: models.to_vec(),
             meter: SlotMeter::new(now.0, 0),
             begun: 0,
+            looked: 0,
             own: None,
             member: member.filter(|_| models.len() > 1),
             decided: None,
@@ -201,8 +204,8 @@ impl ChoicePolicy {
     /// When the node is to tell the others something, and what, where that is now.
     pub fn report(&mut self, now: Nanos) -> ReportTime {
         self.pass(now.0);
-        let meter = &self.meter;
-        let is_idle = meter.running == 0 && (meter.length() == 0 || meter.slot.busy == 0);
+        let begun = std::mem::replace(&mut self.looked, self.begun);
+        let is_idle = self.meter.running == 0 && self.begun == begun;
         match &mut self.member {
             Some(member) => member.report(now.0, &self.models, is_idle),
             None => ReportTime::Never,

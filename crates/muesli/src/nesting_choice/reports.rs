@@ -1,8 +1,8 @@
 //! What a node tells the others of the nesting models, by a task beside its transactions.
 //!
-//! The task begins with a transaction, sleeps until it is time to tell of a slot, and ends when
-//! there is nothing more to tell: so what slow transactions do is told in time as well, none of
-//! which begins or ends for many slots.
+//! The task begins with a transaction, sleeps until it is time to tell of a slot, and ends when no
+//! transaction runs any more: so what slow transactions do is told in time as well, none of which
+//! begins or ends for many slots. What is left to be told then, the next task tells.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

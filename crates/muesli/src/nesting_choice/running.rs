@@ -283,3 +283,26 @@ impl Drop for Choosing {
         self.end(false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Db, Options, Tx};
+
+    #[test]
+    fn nothing_is_kept_of_transactions_that_have_ended() {
+        let db = Db::open(Options::default()).unwrap();
+        let choice = NestingChoice::new();
+        let db = db.choosing(&choice);
+        let blocking = db.blocking();
+        for fails in [false, true] {
+            let body = async move |_: &Tx| if fails { Err(Error::Closed) } else { Ok(()) };
+            let _ = blocking.transact(body);
+            let _ = crate::blocking::block_on(db.transact(body));
+            let _ = crate::blocking::block_on(db.with_checkpoints().transact(body));
+        }
+        drop((blocking, db));
+        assert_eq!(Arc::strong_count(&choice.inner), 1);
+        assert_eq!(choice.state().policy.as_ref().unwrap().meter.running, 0);
+    }
+}

@@ -130,7 +130,7 @@ impl Layer {
         let begun = client::with(inner.database, |engine| engine.begin(options));
         let txn = begun.ok_or(Error::Closed)?.at_once()?;
         let tx = Tx::at(inner.database, inner.origin, txn, inner.retry);
-        let open = RollbackOnDrop { tx };
+        let open = RollbackOnDrop::new(tx);
         let found_again = Layer::is_found_again(&open.tx, reads);
         let found_again = WithTimeout::new(pin!(found_again), timeout).await;
         let change = found_again.and_then(|it| if it { open.tx.watch_reads() } else { Ok(None) });

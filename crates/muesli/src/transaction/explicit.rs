@@ -91,10 +91,7 @@ impl Transaction {
     /// What is to be ended on the transaction's loop.
     fn take_open(&mut self) -> OpenByHand {
         self.ended = true;
-        OpenByHand {
-            open: RollbackOnDrop { tx: self.tx.at_home() },
-            deadline: self.deadline.take(),
-        }
+        OpenByHand { open: RollbackOnDrop::new(self.tx.at_home()), deadline: self.deadline.take() }
     }
 
     /// Rolls back; the same as dropping it, but waits until it is done.

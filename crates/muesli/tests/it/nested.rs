@@ -4,6 +4,7 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use muesli::blocking::block_on;
 use muesli::nesting_choice::{CallSites, NestingChoice, NestingModel};
@@ -152,8 +153,8 @@ fn call_sites_of_one_name_find_each_other_by_a_row() {
             let look = async move |tx: &Tx| tx.get(space, "nesting choice/orders").await;
             db.blocking().transact(look).unwrap()
         };
-        let mut ran = 0;
-        while row().is_none() && ran < 100_000 {
+        let (mut ran, begun) = (0, Instant::now());
+        while row().is_none() && begun.elapsed() < Duration::from_secs(60) {
             let choice = processes[ran % 2].at("orders");
             let body = async move |tx: &Tx| {
                 tx.nested(async |child| child.put(space, "a", "order").await).await

@@ -12,6 +12,10 @@ const MISSED_MOST: u32 = 3;
 const SLOTS_REPORTED_MOST: usize = 2;
 /// Before there is a comparison it is asked for again after so long, in nanoseconds.
 const ASK_AGAIN: u64 = 1 << 30;
+/// So often is looked whether there is something to tell, and whether transactions run at all:
+/// where the node knows how long its attempts take, and before that.
+const LOOK_AGAIN: u64 = 1 << 30;
+const LOOK_AGAIN_COLD: u64 = 1 << 26;
 /// Who has heard nothing of an exchange for so many slots chooses by itself meanwhile.
 const SLOTS_OVERDUE: u64 = 4;
 /// Who does not take part, as the row was written by another clock, may say that this clock is gone
@@ -99,14 +103,16 @@ impl PoolMember {
         self.slots.clear();
     }
 
-    /// When something is to be told; `is_idle`: no transaction runs, and none did in this slot.
+    /// When something is to be told; `is_idle`: no transaction runs, and none
+    /// has begun since it was last asked.
     pub fn report(&mut self, now: u64, models: &[NestingModel], is_idle: bool) -> ReportTime {
-        if is_idle && self.slots.is_empty() {
+        let due = self.due(now);
+        if is_idle && (now < due || self.slots.is_empty()) {
             return ReportTime::Never;
         }
-        let due = self.due(now);
         if now < due {
-            return ReportTime::After(due - now);
+            let most = if self.attempt.is_none() { LOOK_AGAIN_COLD } else { LOOK_AGAIN };
+            return ReportTime::After((due - now).min(most));
         }
         (self.asked, self.is_asking) = (Some(now), true);
         let gone = self.refused.filter(|(_, until)| *until <= now);

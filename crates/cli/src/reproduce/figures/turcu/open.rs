@@ -155,7 +155,11 @@ pub const FIGURES: &[Figure] = &[
         about: "TFA-ON, figure 5.3: the same, 80 % read-only",
         workload: "skiplist",
         parameters: sets!("objects=100", "initial=50", "calls=3", "reads=80"),
-        claims: &[best_of_open(None, 1.0), closed_loses(Some(-5.0))],
+        // Printed: open children are not worth it any more.
+        claims: &[
+            PaperClaim { target: Some(ClaimTarget::Most(1.0)), ..best_of_open(None, 1.0) },
+            closed_loses(Some(-5.0)),
+        ],
         ..OPEN
     },
     Figure {
