@@ -19,7 +19,10 @@ def test_a_call_is_a_transaction(procedures_db: muesli.Database) -> None:
     with pytest.raises(muesli.RefusedError, match="refused"):
         db.call("withdraw", space, "ann", space, b"ann", 71)
     assert db.call("add", space, "ann", space, b"ann", 0, answer=muesli.I64) == 70
-    db.call("put", space, "c", space, [(b"c", b"\1")])
+    db.call("put", space, "c", space, [(b"c", muesli.some(b"\1"))])
+    assert db.get(space, "c") == b"\1"
+    db.call("put", space, "c", space, [(b"c", None)])
+    assert db.get(space, "c") is None
 
 
 def test_a_call_that_cannot_be_is_refused(
@@ -46,4 +49,5 @@ def test_arguments_are_encoded_as_postcard_does() -> None:
     assert encode("ab") == encode(b"ab") == b"\2ab"
     assert encode(True) == b"\1"
     assert encode([(1, "a"), (2, "")]) == b"\2\2\1a\4\0"
+    assert encode((None, muesli.some(1))) == b"\0\1\2"
     assert encode(1.0) == bytes([0, 0, 0, 0, 0, 0, 0xF0, 0x3F])

@@ -17,7 +17,7 @@ The guide is ``docs/using/python.md``. A first program::
 """
 
 from ._asyncio import AsyncDatabase, AsyncTransaction
-from ._calls import Call, unsigned
+from ._calls import Call, some, unsigned
 from ._codecs import (
     BOOL,
     BYTES,
@@ -100,6 +100,7 @@ __all__ = [
     "check",
     "connect",
     "open",
+    "some",
     "tuple_of",
     "unsigned",
 ]

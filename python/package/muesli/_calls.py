@@ -19,6 +19,13 @@ class unsigned:
 
 
 @dataclass(frozen=True)
+class some:
+    """A value where a procedure takes none as well, which is ``None``."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
 class Call:
     """A procedure that is run where a key lives, as a part of a one-round transaction."""
 
@@ -49,6 +56,10 @@ def encode(argument: Any) -> bytes:
             return I64.row(argument)
         case unsigned():
             return U64.row(argument.value)
+        case None:
+            return b"\0"
+        case some():
+            return b"\1" + encode(argument.value)
         case float():
             return struct.pack("<d", argument)
         case str():

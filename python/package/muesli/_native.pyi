@@ -5,6 +5,35 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar, final, overload
 
+__all__ = [
+    "AnswerLostError",
+    "ClosedError",
+    "Codec",
+    "ConflictError",
+    "Core",
+    "DataError",
+    "ForkedError",
+    "LimitError",
+    "MisuseError",
+    "MuesliError",
+    "Operation",
+    "RefusedError",
+    "Rows",
+    "Scan",
+    "Space",
+    "TaskTransaction",
+    "Transaction",
+    "TransactionId",
+    "TransactionTimeoutError",
+    "UnavailableError",
+    "UnknownOutcomeError",
+    "Verdict",
+    "check",
+    "connect_database",
+    "note_fork",
+    "open_database",
+]
+
 _T = TypeVar("_T")
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -43,7 +72,7 @@ class Codec(Generic[_T]):
     def key(self, value: _T) -> bytes: ...
     def row(self, value: _T) -> bytes: ...
     def of_row(self, bytes: bytes) -> _T: ...
-    def __class_getitem__(cls, item: Any) -> type[Codec[Any]]: ...
+    def __class_getitem__(cls, _item: Any) -> type[Codec[Any]]: ...
 
 @final
 class Space(Generic[_K, _V]):
@@ -52,13 +81,13 @@ class Space(Generic[_K, _V]):
     @property
     def number(self) -> int: ...
     def key_bytes(self, key: _K) -> bytes: ...
-    def __class_getitem__(cls, item: Any) -> type[Space[Any, Any]]: ...
+    def __class_getitem__(cls, _item: Any) -> type[Space[Any, Any]]: ...
 
 @final
 class Rows(Generic[_K, _V]):
     def __iter__(self) -> Iterator[tuple[_K, _V]]: ...
     def __next__(self) -> tuple[_K, _V]: ...
-    def __class_getitem__(cls, item: Any) -> type[Rows[Any, Any]]: ...
+    def __class_getitem__(cls, _item: Any) -> type[Rows[Any, Any]]: ...
 
 @final
 class Transaction:

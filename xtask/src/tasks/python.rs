@@ -99,7 +99,8 @@ fn install(venv: &Path, options: &PythonOptions) -> Done {
 /// The types of the package, and its tests.
 fn test(venv: &Path, options: &PythonOptions) -> Done {
     super::run(python(venv).args(["-m", "mypy"]))?;
-    super::run(python(venv).args(["-m", "mypy.stubtest", "muesli._native"]))?;
+    let config = ["--mypy-config-file", "pyproject.toml"];
+    super::run(python(venv).args(["-m", "mypy.stubtest", "muesli._native"]).args(config))?;
     let server = if options.built { built() } else { muesli()? };
     let server = files::root().join(server);
     super::run(python(venv).args(["-m", "pytest"]).env("MUESLI", server))
