@@ -25,7 +25,7 @@ pub enum OperationAnswer {
     Value(Option<SmallBytes>),
     Values(Vec<Option<SmallBytes>>),
     Rows(Vec<(SmallBytes, SmallBytes)>),
-    Begun(Transaction),
+    Begun(Box<Transaction>),
     Results(Vec<SmallBytes>),
 }
 
@@ -64,7 +64,9 @@ impl Operation {
         core.check()?;
         let (caller, db) = (core.caller(), core.db().clone());
         let begin: OperationFuture =
-            Box::pin(async move { db.begin().await.map(OperationAnswer::Begun) });
+            Box::pin(
+                async move { db.begin().await.map(|it| OperationAnswer::Begun(Box::new(it))) },
+            );
         let waker = OperationWaker::new();
         let state = OperationState { future: Some(begin), caller, answer: None };
         let (state, entry) = (Mutex::new(state), StateEntry::ForNewWork);
@@ -166,7 +168,7 @@ impl Operation {
                 PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)?.into_py_any(py)
             }
             (OperationAnswer::Begun(transaction), _) => {
-                let open = OpenTransaction::new(transaction, caller);
+                let open = OpenTransaction::new(*transaction, caller);
                 TaskTransaction::new(open).into_py_any(py)
             }
             (OperationAnswer::Results(results), _) => {
