@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import muesli
 import pytest
@@ -38,14 +39,28 @@ def program() -> str:
     return os.environ.get("MUESLI", "muesli")
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server that runs."""
+
+    address: str
+    process: subprocess.Popen[str]
+
+
 @pytest.fixture
-def server(program: str) -> Iterator[str]:
-    """The address of a server with an empty database in memory."""
+def running(program: str) -> Iterator[Server]:
+    """A server with an empty database in memory."""
     command = [program, "start", "--durability", "memory", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            yield line.split("listens on ")[1].split(";")[0]
+            yield Server(line.split("listens on ")[1].split(";")[0], process)
         finally:
             process.kill()
+
+
+@pytest.fixture
+def server(running: Server) -> str:
+    """The address of such a server."""
+    return running.address

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from pathlib import Path
 
 import muesli
 import pytest
+from conftest import Server
 
 
 def test_servers_are_used_as_an_embedded_database(server: str) -> None:
@@ -68,6 +71,42 @@ def test_tasks_use_servers(server: str) -> None:
         asyncio.run(asyncio.wait_for(main(), 60))
 
 
-def test_a_server_that_is_gone_is_unavailable(server: str, program: str) -> None:
+def test_a_server_that_does_not_answer_is_unavailable(running: Server) -> None:
+    with muesli.connect(running.address, give_up_after=0.5) as db:
+        space = db.space("s")
+        os.kill(running.process.pid, signal.SIGSTOP)
+        with pytest.raises(muesli.UnavailableError, match="no answer") as raised:
+            db.get(space, b"a")
+        assert raised.value.retryable
+        with pytest.raises(muesli.UnknownOutcomeError, match="outcome") as unknown:
+            db.put(space, b"a", b"b")
+        assert db.outcome(unknown.value) == "unknown"
+        os.kill(running.process.pid, signal.SIGCONT)
     with pytest.raises(muesli.UnavailableError, match="cannot connect"):
-        muesli.connect(server, protocol="two-phase-commit", within=1)
+        muesli.connect(running.address, protocol="two-phase-commit", within=1)
+
+
+def test_a_signal_ends_a_wait(running: Server) -> None:
+    with muesli.connect(running.address) as db:
+        space = db.space("s")
+        os.kill(running.process.pid, signal.SIGSTOP)
+        interrupts = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        interrupts.start()
+        with pytest.raises(KeyboardInterrupt):
+            db.get(space, b"a")
+        interrupts.join()
+        os.kill(running.process.pid, signal.SIGCONT)
+        assert db.get(space, b"a") is None
+
+
+def test_others_run_while_one_waits(running: Server) -> None:
+    """The interpreter's lock is let go of while a thread waits for a server."""
+    with muesli.connect(running.address) as db:
+        space = db.space("s")
+        os.kill(running.process.pid, signal.SIGSTOP)
+        waits = threading.Thread(target=db.get, args=(space, b"a"))
+        waits.start()
+        counted = sum(1 for _ in range(100_000))
+        assert counted == 100_000 and waits.is_alive()
+        os.kill(running.process.pid, signal.SIGCONT)
+        waits.join()
