@@ -21,6 +21,10 @@ cargo xtask TASK
                                   node-redis, go-redis and jedis, each against a server; fetches
                                   the libraries
       --built                     with the program that `cargo test --workspace` has built
+  python                          builds the wheel of the Python package, installs it in a venv,
+                                  checks its types and tests it; fetches maturin, pytest and mypy
+      --built                     with the program that `cargo test --workspace` has built
+      --release                   optimized, and measured
   explore                         every state of every small scope; tests look at the first of
                                   those that have many
   transcripts [NAME]              write the transcripts' output anew; then read the difference
@@ -38,6 +42,7 @@ fn main() -> ExitCode {
         ["check"] => tasks::check::run(),
         ["sim", ref rest @ ..] => tasks::sim::run(rest),
         ["clients", ref rest @ ..] => tasks::clients::run(rest),
+        ["python", ref rest @ ..] => tasks::python::run(rest),
         ["explore"] => tasks::explore::run(),
         ["transcripts", ref rest @ ..] if rest.len() < 2 => tasks::transcripts::run(rest),
         ["trace", workload, seed, ref rest @ ..] => tasks::trace::run(workload, seed, rest),

@@ -25,6 +25,7 @@ use crate::transaction::explicit::Transaction;
 use crate::transaction::results::Results;
 use crate::transaction::tx::Tx;
 
+pub use crate::bodies::in_state::{PolledInState, StateCaller, StateEntry};
 pub use crate::dispatch::block_on::block_on;
 
 /// A loop that takes no new work, as so much waits for its disk, is asked again after so long by

@@ -3,6 +3,7 @@
 pub(crate) mod attempts;
 pub(crate) mod direct;
 pub(crate) mod handed;
+pub(crate) mod in_state;
 mod pooling;
 pub(crate) mod timeout;
 mod transact;

@@ -13,6 +13,7 @@ mod delayed_sizes;
 mod durable;
 mod endings;
 mod faulty_parts;
+mod in_state;
 mod large;
 mod loops;
 mod masters;

@@ -1,0 +1,5 @@
+//! What tasks of asyncio await.
+
+pub mod operation;
+pub mod transaction;
+pub mod wakers;
