@@ -142,7 +142,13 @@ fn rules_that_are_broken_are_noticed() {
             [NestingSwitch::CheckLocks, NestingSwitch::ReleaseLast, NestingSwitch::CheckEnd]
         {
             let run = |seed: &u64| run_sets(protocol, Some(switch), *seed);
-            let seed = (0..400).find(|seed| !run(seed).wrong.is_empty());
+            // Seeds begin shortly before one that did, so that few are run.
+            let first = match (protocol, switch) {
+                ("score", NestingSwitch::CheckEnd) => 20,
+                ("tfa", NestingSwitch::CheckEnd) => 305,
+                _ => 0,
+            };
+            let seed = (first..first + 400).find(|seed| !run(seed).wrong.is_empty());
             println!("{protocol} {switch:?}: {seed:?}");
             assert!(seed.is_some(), "{protocol} {switch:?}");
         }
