@@ -17,13 +17,13 @@ use serde_json::Map;
 use super::workloads::{CLIENTS, assert_checks, assert_serializable, drawn, workload};
 
 /// Groups of which each client pairs other ones after so many transactions.
-const DRIFTING: &str = "groups=48 keys=20 partitions=8 apart=100 drift=200";
+const DRIFTING: &str = "groups=48 keys=20 partitions=8 apart=100 drift=400";
 /// The same groups, always paired alike.
 const STEADY: &str = "groups=48 keys=20 partitions=8 apart=100";
 
 fn following(bends: Option<BendsSamples>) -> Following {
     let terms = MoveTerms { samples_least: 100, ..MoveTerms::default() };
-    Following { every: Span::from_millis(20), one_in: 1, kept: 400, terms, bends }
+    Following { every: Span::from_millis(40), one_in: 1, kept: 400, terms, bends }
 }
 
 /// A run of at least so many milliseconds on three nodes, each with eight partitions.
@@ -76,7 +76,7 @@ fn a_drifting_workload_is_followed() {
     assert!(before > 50.0 && now < 0.75 * before, "{now} and {before}");
     // What was right once is moved again as groups are paired otherwise.
     let moves = followed.followed.iter().filter(|it| it.moved > 0).count();
-    assert!(moves > 2, "{:?}", followed.followed);
+    assert!(moves > 1, "{:?}", followed.followed);
 }
 
 #[test]
