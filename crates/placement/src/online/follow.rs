@@ -36,6 +36,20 @@ impl PeriodShares {
     }
 }
 
+impl PeriodShares {
+    /// The shares of two periods.
+    fn and(&self, next: &PeriodShares) -> PeriodShares {
+        let transactions = self.transactions.saturating_add(next.transactions);
+        let part = next.transactions as f64 / transactions.max(1) as f64;
+        let mean = |before: f64, after: f64| before * (1.0 - part) + after * part;
+        PeriodShares {
+            transactions,
+            distributed: mean(self.distributed, next.distributed),
+            load: mean(self.load, next.load),
+        }
+    }
+}
+
 /// What is to be done after a period.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -68,7 +82,7 @@ pub enum FollowDecision {
     },
 }
 
-/// A period with fewer transactions says nothing of moves.
+/// Moves are judged by so many transactions or more, of one period or several.
 pub const TRANSACTIONS_TO_JUDGE: u64 = 200;
 /// For so many periods a partition stays whose move was taken back.
 pub const PERIODS_HELD_BACK: u64 = 10;
@@ -80,6 +94,8 @@ const BETTER: f64 = 0.5;
 struct AppliedMoves {
     moves: Vec<PlannedMove>,
     before: PeriodShares,
+    /// What was measured since, over as many periods as it takes to judge.
+    after: PeriodShares,
     /// The period in which they were made is no measure of either placement.
     is_measured: bool,
 }
@@ -100,13 +116,17 @@ impl PlacementFollower {
         let period = self.period;
         self.held_back.retain(|_, until| *until > period);
         if let Some(applied) = &mut self.applied {
-            if !applied.is_measured || measured.transactions < TRANSACTIONS_TO_JUDGE {
-                applied.is_measured = true;
+            if applied.is_measured {
+                applied.after = applied.after.and(&measured);
+            }
+            applied.is_measured = true;
+            if applied.after.transactions < TRANSACTIONS_TO_JUDGE {
                 return FollowDecision::Measure;
             }
             let applied = self.applied.take().expect("there are some");
-            if !is_better(&applied.before, &measured) {
-                return self.undo(applied, measured);
+            let after = applied.after;
+            if !is_better(&applied.before, &after) {
+                return self.undo(applied, after);
             }
         }
         let is_free = |it: &&PlannedMove| !self.held_back.contains_key(&it.partition);
@@ -138,7 +158,8 @@ impl PlacementFollower {
     /// These moves were made, after a period of which this was measured.
     pub fn note_applied(&mut self, moves: Vec<PlannedMove>, before: PeriodShares) {
         if !moves.is_empty() {
-            self.applied = Some(AppliedMoves { moves, before, is_measured: false });
+            let after = PeriodShares::default();
+            self.applied = Some(AppliedMoves { moves, before, after, is_measured: false });
         }
     }
 }
@@ -201,7 +222,7 @@ mod tests {
         assert_eq!(follower.decide(measured(300), &planned(&[3])), FollowDecision::Measure);
         let little = PeriodShares { transactions: 10, ..measured(900) };
         assert_eq!(follower.decide(little, &planned(&[3])), FollowDecision::Measure);
-        let next = follower.decide(measured(390), &planned(&[3]));
+        let next = follower.decide(measured(380), &planned(&[3]));
         assert!(matches!(next, FollowDecision::Apply { .. }), "{next:?}");
     }
 
