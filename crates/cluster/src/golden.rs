@@ -9,8 +9,11 @@ use std::path::Path;
 
 use muesli_core::catalog::{Hierarchy, InnerNode};
 use muesli_core::issuance::{self, Issuer};
+use muesli_core::recorder::accesses::{AccessCounts, AccessPage, AccessSample, LoadPage};
+use muesli_core::recorder::partition_sizes::{PartitionSize, SizeCursor, SizePage};
 use muesli_core::{
-    Lag, NodeId, Partitioning, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, Wire,
+    Lag, NodeId, Partitioning, ReplicaRole, RepositoryId, Role, SmallBytes, Tag, Timestamp, TxnId,
+    Wire,
 };
 
 use crate::formats;
@@ -181,7 +184,31 @@ fn samples() -> Vec<(String, Vec<u8>)> {
         "file map whose tree is gone".to_owned(),
         crate::storage::folder::file(formats::FOLDER, &without),
     ));
+    all.extend(about_accesses());
     all
+}
+
+/// What is asked and answered about the partitions that transactions touch.
+fn about_accesses() -> Vec<(String, Vec<u8>)> {
+    let txn = TxnId { node: NodeId(1), incarnation: 2, sequence: 3 };
+    let samples = vec![AccessSample { txn, at: Timestamp(4), partitions: vec![5, 6] }];
+    let counts = AccessCounts { transactions: 7, distributed: 8, wide: 9 };
+    let from = SizeCursor { repository: 10, space: 11, slot: 12 };
+    let sizes = vec![PartitionSize { partition: 13, rows: 14, bytes: 15 }];
+    let loads = LoadPage { one_in: 16, at_ms: 17, counts, loads: vec![(18, 19)], next: Some(20) };
+    let all = [
+        Control::AskAccesses(21),
+        Control::Accesses(AccessPage { one_in: 22, oldest: 23, next: 24, samples }),
+        Control::AskLoads(25),
+        Control::Loads(loads),
+        Control::AskSizes(from),
+        Control::Sizes(SizePage { sizes, next: Some(from) }),
+        Control::SampleAccesses(26),
+    ];
+    let named = |control: Control| {
+        (format!("control {}", control.kind()), framed(FrameKind::Control, &control))
+    };
+    all.map(named).into()
 }
 
 #[test]

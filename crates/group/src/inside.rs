@@ -101,6 +101,7 @@ impl<P: Protocol> Inside<P> {
         let mut effects = Effects::new(Environment {
             now: cx.now(),
             recorder: cx.effects.recorder.take(),
+            accesses: cx.effects.accesses.take(),
             links: self.links(cx, &catalog),
             work: std::mem::take(&mut cx.effects.work),
             modes: cx.effects.modes,
@@ -118,6 +119,7 @@ impl<P: Protocol> Inside<P> {
         };
         let answer = run(&mut inner);
         cx.effects.recorder = effects.recorder.take();
+        cx.effects.accesses = effects.accesses.take();
         (cx.effects.work, cx.effects.modes) = (effects.work, effects.modes);
         cx.effects.maintenance = effects.maintenance;
         cx.effects.restart |= effects.restart;

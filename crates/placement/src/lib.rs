@@ -7,11 +7,15 @@
 //! Every share is told twice: of the transactions that it was learnt from, and of fresh ones. All
 //! of it proposes; none of it is asked while a transaction runs.
 //!
+//! While servers run, [`online`] finds from what they sampled which partitions should move to other
+//! repositories, what that costs and when it has paid for itself.
+//!
 //! Beside all that, [`printed`] has the method of the dissertation, as a baseline.
 //!
 //! Nothing here uses a clock or chance: the same trace gives the same answer. A first placement of
 //! many units is made by METIS, which may only run in a process of its own ([`units::child`]).
 
+pub mod online;
 pub mod printed;
 pub mod scheme;
 pub mod suggestion;

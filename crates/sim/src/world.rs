@@ -17,6 +17,7 @@
 //! to it, an unknown suffix of what it had said, and an unknown suffix of the records that were
 //! not stable, none of which anybody had been told of.
 
+mod accesses;
 mod checkpoints;
 mod clients;
 mod faults;

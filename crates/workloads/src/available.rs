@@ -20,6 +20,7 @@ use crate::home::records::{self, HomeRecords};
 use crate::home::vacation::{self as home_vacation, HomeVacation};
 use crate::marks;
 use crate::objects::{self, Objects};
+use crate::pairs::{self, Pairs};
 use crate::parameters::{Parameter, ParameterError, Values};
 use crate::queues::{self, Queues};
 use crate::retwis::{self, Retwis};
@@ -168,6 +169,13 @@ pub static WORKLOADS: &[Description] = &[
         parameters: counter_service::PARAMETERS,
         small: SMALL,
         build: |values, clients| Ok(Arc::new(CounterService::new(values, clients))),
+    },
+    Description {
+        name: "pairs",
+        about: "Groups of counters that are used in pairs, which may change: for placements.",
+        parameters: pairs::PARAMETERS,
+        small: SMALL,
+        build: |values, clients| Ok(Arc::new(Pairs::new(values, clients))),
     },
     Description {
         name: "vacation",

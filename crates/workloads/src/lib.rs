@@ -2,9 +2,9 @@
 //!
 //! [`workload`] says what one is; [`available`] lists those that there are: [`bank`] and its
 //! [loans](bank::loan), [`ycsb`], [`objects`], [`tpcc`] (also as procedures), [`append`], [`sets`],
-//! [`queues`], [`counters`], [`counter_service`], [`vacation`], [`epinions`], [`retwis`],
-//! [`tpcw`], [`auctionmark`] and those on [`home`] copies; [`planned`] those whose procedures are
-//! plans. They are written once against
+//! [`queues`], [`counters`], [`counter_service`], [`pairs`], [`vacation`], [`epinions`],
+//! [`retwis`], [`tpcw`], [`auctionmark`] and those on [`home`] copies; [`planned`] those whose
+//! procedures are plans. They are written once against
 //! [`muesli::Db`]; [`embedded`] and [`simulated`] run them, [`connected`] on a cluster under
 //! faults, and [`history`] turns what was recorded into what the checker judges. A [`seeded_run`]
 //! does all of that with one seed; [`calibration`] measures what the simulator's costs stand on.
@@ -23,6 +23,7 @@ pub mod epinions;
 pub mod history;
 pub mod home;
 pub mod objects;
+pub mod pairs;
 pub mod planned;
 pub mod queues;
 pub mod retwis;

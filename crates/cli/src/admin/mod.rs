@@ -47,6 +47,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
             let way = (part("from"), part("repository").expect("it is required"));
             partitions::relocate(addresses, (&text("protocol"), secret), partition, way)?
         }
+        "sample" => {
+            let one_in = *matches.get_one::<u32>("one-in").expect("it is required");
+            partitions::sample(&addresses, secret.as_ref(), one_in)?
+        }
         "members" => {
             let (table, broken) = members::members(&Survey::of(&addresses, None)?);
             print_line(&table);

@@ -1,14 +1,18 @@
 //! Where partitions are, and how they move to other repositories.
 
+use anyhow::{Context, bail};
 use clap::{Arg, Command, value_parser};
 use muesli::{Connect, Db, PlacedPartition, RepositoryId};
+use muesli_cluster::lifecycle::visit::Visit;
+use muesli_cluster::wire::control::Control;
 use muesli_core::Secret;
 
-use crate::reach;
+use super::survey::Survey;
+use crate::reach::{self, WITHIN};
 use crate::table;
 
 /// The subcommands.
-pub fn commands() -> [Command; 2] {
+pub fn commands() -> [Command; 3] {
     let number = |name: &'static str| Arg::new(name).value_parser(value_parser!(u16));
     let from = number("from").long("from").value_name("REPOSITORY");
     [
@@ -18,6 +22,15 @@ pub fn commands() -> [Command; 2] {
             .arg(number("partition").required(true).help("Which partition, from 0"))
             .arg(number("repository").required(true).help("Where to"))
             .arg(from.help("Which of its repositories gives it; without it, the last")),
+        Command::new("sample")
+            .about("Have all servers sample one transaction in so many, for `muesli partition`")
+            .arg(
+                Arg::new("one-in")
+                    .required(true)
+                    .value_name("N")
+                    .value_parser(value_parser!(u32))
+                    .help("One in so many, until a server starts again; 0: none"),
+            ),
     ]
 }
 
@@ -65,6 +78,32 @@ pub fn relocate(
     let (from, to) = (from.map(RepositoryId), RepositoryId(to));
     let epoch = muesli::blocking::block_on(db.move_partition(partition, from, to))?;
     Ok(format!("partition {partition} is at repository {}; it has moved {epoch} times", to.0))
+}
+
+/// Has all servers sample one transaction in so many.
+///
+/// # Errors
+/// One of them does not answer, or does not take it.
+pub fn sample(
+    addresses: &[String],
+    secret: Option<&Secret>,
+    one_in: u32,
+) -> anyhow::Result<String> {
+    let survey = Survey::of(addresses, secret)?;
+    for server in &survey.servers {
+        let visit = Visit::begin_as_admin(&server.address, WITHIN, secret);
+        let answer = visit.and_then(|mut visit| visit.ask(&Control::SampleAccesses(one_in)));
+        let named = || format!("server {} at {}", server.node.0, server.address);
+        match answer.with_context(named)? {
+            Control::Loads(page) if page.one_in == one_in => {}
+            other => bail!("{}: it answers with `{}`", named(), other.kind()),
+        }
+    }
+    let count = survey.servers.len();
+    Ok(match one_in {
+        0 => format!("{count} servers sample no transactions"),
+        _ => format!("{count} servers sample one transaction in {one_in}"),
+    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! `muesli partition suggest`: by which column each table is placed, and what it is worth.
+//! `muesli partition suggest`: by which column each table is placed, and what it is worth; and with
+//! `--connect` which partitions of servers that run should move.
 
 use std::io::{Write, stdout};
 
@@ -6,6 +7,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use muesli_placement::suggestion::BothShares;
 use serde_json::json;
 
+use super::online::{self, LiveTerms};
 use super::source::{SuggestOptions, Suggested, after_help};
 use crate::table;
 
@@ -17,6 +19,16 @@ struct MethodOptions {
     /// and METIS, whose shares are printed, too
     #[arg(long, value_enum, default_value = "columns")]
     method: PlacementMethod,
+    /// Say for servers that run, by these addresses, which partitions should move; one that
+    /// answers is enough
+    #[arg(long, value_name = "HOST:PORT,…",
+        conflicts_with_all = ["workload", "trace", "parameters", "record", "method", "partitions"])]
+    connect: Option<String>,
+    /// Measure for so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, requires = "connect")]
+    seconds: f64,
+    #[command(flatten)]
+    live: LiveTerms,
 }
 
 /// How data are placed.
@@ -34,7 +46,8 @@ pub fn command() -> Command {
     let command = Command::new("suggest")
         .about("Suggest from a trace by what each table is placed, and which units where")
         .after_help(after_help());
-    MethodOptions::augment_args(command)
+    let command = MethodOptions::augment_args(command);
+    command.mut_arg("workload", |it| it.required_unless_present_any(["trace", "connect"]))
 }
 
 /// Runs the command.
@@ -42,7 +55,13 @@ pub fn command() -> Command {
 /// # Errors
 /// As [`SuggestOptions::suggested`] and [`Suggested::by_rows`].
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
-    let MethodOptions { source, method } = MethodOptions::from_arg_matches(matches)?;
+    let options = MethodOptions::from_arg_matches(matches)?;
+    let MethodOptions { source, method, connect, seconds, live } = options;
+    if let Some(connect) = connect {
+        let text = online::suggest::text(&connect, &live, (seconds, source.json))?;
+        let _ = writeln!(stdout(), "{text}"); // A reader that has gone away is no matter.
+        return Ok(0);
+    }
     let suggested = source.suggested()?;
     let by_rows = (method == PlacementMethod::Printed).then(|| suggested.by_rows()).transpose()?;
     let text = match source.json {

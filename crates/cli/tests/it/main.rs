@@ -12,6 +12,7 @@ mod files;
 mod geography;
 mod groups;
 mod help;
+mod live_placement;
 mod logs;
 mod lost_disks;
 mod metrics;

@@ -91,7 +91,15 @@ impl Loop {
                 self.send_control(place, &Control::Status(status));
                 Ok(())
             }
-            Control::Status(_) | Control::Members { .. } => Err(Rejection::Role),
+            Control::AskAccesses(_)
+            | Control::AskLoads(_)
+            | Control::AskSizes(_)
+            | Control::SampleAccesses(_) => self.answer_about_accesses(place, &control),
+            Control::Status(_)
+            | Control::Members { .. }
+            | Control::Accesses(_)
+            | Control::Loads(_)
+            | Control::Sizes(_) => Err(Rejection::Role),
         }
     }
 
@@ -125,6 +133,10 @@ impl Loop {
             Control::Place(_) if process_kind != ProcessKind::Admin => format!(
                 "{name} may not say where members live; an administrator may, who knows the \
                  cluster's secret (`muesli admin --secret-file`)"
+            ),
+            Control::SampleAccesses(_) if process_kind != ProcessKind::Admin => format!(
+                "{name} may not say which transactions are sampled; an administrator may, who \
+                 knows the cluster's secret (`muesli admin --secret-file`)"
             ),
             Control::CreateSpace { .. } | Control::SpacesMade(_) if !process_kind.is_node() => {
                 format!(
@@ -240,7 +252,7 @@ impl Loop {
         }
     }
 
-    fn send_control(&mut self, place: usize, control: &Control) {
+    pub(crate) fn send_control(&mut self, place: usize, control: &Control) {
         self.frame(place, FrameKind::Control, control);
     }
 

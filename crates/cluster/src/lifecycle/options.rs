@@ -32,6 +32,11 @@ pub struct ServerOptions {
     pub partitions_per_repository: usize,
     /// How many servers keep each repository; 1 is no group.
     pub group: u16,
+    /// Of one transaction in so many the partitions that it touches are kept, for those who decide
+    /// where partitions are to be; 0: of none.
+    pub sample_one_in: u32,
+    /// So many of these samples are kept, the newest ones.
+    pub samples_kept: usize,
     /// The time between two ticks of a group's consensus: a leader that is silent for about ten is
     /// followed by another.
     pub group_tick: Duration,
@@ -115,6 +120,8 @@ impl Default for ServerOptions {
             repositories: 1,
             replicas: 1,
             partitions_per_repository: 1,
+            sample_one_in: 16,
+            samples_kept: 16_384,
             group: 1,
             group_tick: Duration::from_millis(20),
             group_disk: Duration::from_millis(400),

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 
 use mio::Interest;
+use muesli_core::recorder::accesses::AccessSampler;
 use muesli_core::{AnyMachine, AnyProtocol, Environment, Nanos, Settings};
 use muesli_group::Limits;
 use muesli_registry::{Grouping, NoMasters, check_shards, check_tree};
@@ -284,6 +285,7 @@ fn machine(
         ..options.settings.clone()
     };
     let (catalog, settings) = (map.catalog.clone(), Arc::new(settings));
-    let environment = Environment::default();
+    let sampler = AccessSampler::new(options.sample_one_in, options.samples_kept);
+    let environment = Environment { accesses: Some(Box::new(sampler)), ..Environment::default() };
     Ok(protocol.machine(options.node, incarnation, catalog, settings, environment))
 }

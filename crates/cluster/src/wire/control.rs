@@ -1,7 +1,8 @@
 //! What drivers say to each other beside the protocol's messages.
 
+use muesli_core::recorder::accesses::{AccessPage, LoadPage};
+use muesli_core::recorder::partition_sizes::{SizeCursor, SizePage};
 use muesli_core::wire::{Reader, Wire, WireError};
-
 use muesli_core::{Lag, ReplicaRole, RepositoryId};
 
 use crate::spaces::parts::{MapParts, SpaceParts};
@@ -48,6 +49,23 @@ pub enum Control {
     /// From a client of a database of groups that has made a space: the spaces are of this epoch by
     /// now. The server reads them itself ([`register`](crate::spaces::register)).
     SpacesMade(u64),
+    /// From a probe: which partitions have sampled transactions touched? The samples from this
+    /// number on.
+    AskAccesses(u64),
+    /// The answer, a page.
+    Accesses(AccessPage),
+    /// From a probe: how much was done at each partition? Those from this number on.
+    AskLoads(u16),
+    /// The answer, a page.
+    Loads(LoadPage),
+    /// From a probe: how much do the partitions hold? A step of counting goes on from here.
+    AskSizes(SizeCursor),
+    /// The answer, of one step.
+    Sizes(SizePage),
+    /// From an administrator: one transaction in so many is to be sampled from now on; 0: none. The
+    /// answer is the first page of [`Loads`](Control::Loads). From anybody else it ends the
+    /// connection.
+    SampleAccesses(u32),
 }
 
 impl Control {
@@ -63,8 +81,20 @@ impl Control {
             Control::Members { .. } => "members",
             Control::Place(_) => "place",
             Control::SpacesMade(_) => "spaces-made",
+            Control::AskAccesses(_) => "ask-accesses",
+            Control::Accesses(_) => "accesses",
+            Control::AskLoads(_) => "ask-loads",
+            Control::Loads(_) => "loads",
+            Control::AskSizes(_) => "ask-sizes",
+            Control::Sizes(_) => "sizes",
+            Control::SampleAccesses(_) => "sample-accesses",
         }
     }
+}
+
+fn encoded(kind: u8, body: &impl Wire, out: &mut Vec<u8>) {
+    out.push(kind);
+    body.encode(out);
 }
 
 impl Wire for Control {
@@ -82,15 +112,9 @@ impl Wire for Control {
                 request.encode(out);
                 refused.encode(out);
             }
-            Control::Map(map) => {
-                out.push(2);
-                map.encode(out);
-            }
+            Control::Map(map) => encoded(2, map, out),
             Control::AskStatus => out.push(3),
-            Control::Status(lines) => {
-                out.push(4);
-                lines.encode(out);
-            }
+            Control::Status(lines) => encoded(4, lines, out),
             Control::AskMembers => out.push(5),
             Control::Members { placement, members, lags } => {
                 out.push(6);
@@ -98,14 +122,15 @@ impl Wire for Control {
                 members.encode(out);
                 lags.encode(out);
             }
-            Control::Place(map) => {
-                out.push(7);
-                map.encode(out);
-            }
-            Control::SpacesMade(epoch) => {
-                out.push(8);
-                epoch.encode(out);
-            }
+            Control::Place(map) => encoded(7, map, out),
+            Control::SpacesMade(epoch) => encoded(8, epoch, out),
+            Control::AskAccesses(from) => encoded(9, from, out),
+            Control::Accesses(page) => encoded(10, page, out),
+            Control::AskLoads(from) => encoded(11, from, out),
+            Control::Loads(page) => encoded(12, page, out),
+            Control::AskSizes(from) => encoded(13, from, out),
+            Control::Sizes(page) => encoded(14, page, out),
+            Control::SampleAccesses(one_in) => encoded(15, one_in, out),
         }
     }
 
@@ -130,6 +155,13 @@ impl Wire for Control {
             },
             7 => Control::Place(Wire::decode(input)?),
             8 => Control::SpacesMade(Wire::decode(input)?),
+            9 => Control::AskAccesses(Wire::decode(input)?),
+            10 => Control::Accesses(Wire::decode(input)?),
+            11 => Control::AskLoads(Wire::decode(input)?),
+            12 => Control::Loads(Wire::decode(input)?),
+            13 => Control::AskSizes(Wire::decode(input)?),
+            14 => Control::Sizes(Wire::decode(input)?),
+            15 => Control::SampleAccesses(Wire::decode(input)?),
             other => return Err(WireError::no_variant("message between drivers", at, other)),
         })
     }
@@ -162,6 +194,13 @@ mod tests {
                 },
                 Control::Place(MapParts::default()),
                 Control::SpacesMade(request),
+                Control::AskAccesses(request),
+                Control::Accesses(AccessPage { next: request, ..AccessPage::default() }),
+                Control::AskLoads(request as u16),
+                Control::Loads(LoadPage { loads: vec![(1, request)], ..LoadPage::default() }),
+                Control::AskSizes(SizeCursor { slot: request as u32, ..SizeCursor::default() }),
+                Control::Sizes(SizePage { next: Some(SizeCursor::default()), sizes: Vec::new() }),
+                Control::SampleAccesses(request as u32),
             ] {
                 let mut bytes = Vec::new();
                 control.encode(&mut bytes);

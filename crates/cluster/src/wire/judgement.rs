@@ -69,7 +69,7 @@ pub(crate) fn judge_sender(
             ensure(from.is_node(), Rejection::Sender)?;
             ensure(to_server, Rejection::Role)
         }
-        Control::Place(_) => {
+        Control::Place(_) | Control::SampleAccesses(_) => {
             ensure(from == ProcessKind::Admin, Rejection::Sender)?;
             ensure(to_server, Rejection::Role)
         }
@@ -79,9 +79,17 @@ pub(crate) fn judge_sender(
             // Servers ask for no spaces.
             ensure(!to_server, Rejection::Role)
         }
-        Control::AskStatus | Control::AskMembers => ensure(to_server, Rejection::Role),
+        Control::AskStatus
+        | Control::AskMembers
+        | Control::AskAccesses(_)
+        | Control::AskLoads(_)
+        | Control::AskSizes(_) => ensure(to_server, Rejection::Role),
         // Only visits ask, and they are no loops.
-        Control::Status(_) | Control::Members { .. } => Err(Rejection::Role),
+        Control::Status(_)
+        | Control::Members { .. }
+        | Control::Accesses(_)
+        | Control::Loads(_)
+        | Control::Sizes(_) => Err(Rejection::Role),
     }
 }
 
@@ -222,6 +230,8 @@ fn judge_placement(known: &Map, received: &Map) -> Result<(), NoSuccessor> {
 #[cfg(test)]
 mod tests {
     use muesli_core::catalog::{TreePlan, TreeShape};
+    use muesli_core::recorder::accesses::{AccessPage, LoadPage};
+    use muesli_core::recorder::partition_sizes::{SizeCursor, SizePage};
     use muesli_core::{Catalog, RepositoryId, SpaceOptions};
 
     use super::*;
@@ -346,7 +356,14 @@ mod tests {
         assert_eq!(may(&Control::SpacesMade(3)), ["a server", "a client"]);
         assert_eq!(may(&Control::Map(MapParts::default())), ["a server"]);
         assert_eq!(may(&Control::Place(MapParts::default())), ["an administrator"]);
-        assert_eq!(may(&Control::AskStatus).len(), 4);
+        assert_eq!(may(&Control::SampleAccesses(1)), ["an administrator"]);
+        let asked = [Control::AskStatus, Control::AskAccesses(0), Control::AskLoads(0)];
+        for question in asked.iter().chain([&Control::AskSizes(SizeCursor::default())]) {
+            assert_eq!(may(question).len(), 4, "{question:?}");
+        }
+        assert_eq!(may(&Control::Accesses(AccessPage::default())), [""; 0]);
+        assert_eq!(may(&Control::Loads(LoadPage::default())), [""; 0]);
+        assert_eq!(may(&Control::Sizes(SizePage::default())), [""; 0]);
         assert_eq!(may(&Control::SpaceCreated { request: 1, refused: None }), [""; 0]);
         assert_eq!(may(&Control::Status(Vec::new())), [""; 0]);
     }

@@ -14,6 +14,7 @@ use crate::links::Links;
 use crate::outcome::Failure;
 use crate::positions::{LogPosition, Positions};
 use crate::recorder::Recorder;
+use crate::recorder::accesses::AccessSampler;
 use crate::roles::{Address, Role};
 use crate::time::Nanos;
 
@@ -155,6 +156,8 @@ pub struct Environment {
     pub now: Nanos,
     /// Where histories are recorded, if they are.
     pub recorder: Option<Box<Recorder>>,
+    /// Where the partitions of transactions are sampled and counted, if they are.
+    pub accesses: Option<Box<AccessSampler>>,
     /// What is under way over the driver's links.
     pub links: Links,
     /// Work done since the driver last took it.

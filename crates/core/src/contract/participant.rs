@@ -9,6 +9,7 @@ use crate::ids::{RepositoryId, SpaceId, Timestamp};
 use crate::judgement::{Rejection, Rejections};
 use crate::lag::Lag;
 use crate::options::Settings;
+use crate::recorder::partition_sizes::{PartitionSizes, SizeCursor};
 use crate::replica_role::ReplicaRole;
 
 /// The state machine of a repository.
@@ -53,6 +54,16 @@ pub trait Participant<P: Protocol>: LoggedRole<P> {
     fn lag(&self) -> Option<Lag>;
     /// Which part it takes where several nodes keep it.
     fn replica_role(&self) -> ReplicaRole;
+    /// Adds up the rows of the partitions that are here, of the next
+    /// [`SIZE_STEP_SLOTS`](crate::recorder::partition_sizes::SIZE_STEP_SLOTS) slots from where the
+    /// cursor is; false: all was counted, or nothing is counted in this protocol. Any cursor may
+    /// be given.
+    fn add_sizes(
+        &self,
+        cursor: &mut SizeCursor,
+        sizes: &mut PartitionSizes,
+        catalog: &Catalog,
+    ) -> bool;
     /// The versions of every key that lives here, oldest first, as (space, key, versions), for
     /// histories.
     fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)>;

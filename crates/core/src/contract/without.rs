@@ -262,6 +262,22 @@ macro_rules! participant_without_readers {
     };
 }
 
+/// Inside an `impl Participant<$protocol>`: nobody counts the rows of its partitions, as they do
+/// not move.
+#[macro_export]
+macro_rules! participant_without_sizes {
+    () => {
+        fn add_sizes(
+            &self,
+            _: &mut $crate::recorder::partition_sizes::SizeCursor,
+            _: &mut $crate::recorder::partition_sizes::PartitionSizes,
+            _: &$crate::Catalog,
+        ) -> bool {
+            false
+        }
+    };
+}
+
 /// Inside an `impl Protocol`: it has no services.
 #[macro_export]
 macro_rules! protocol_without_services {

@@ -17,6 +17,7 @@ use crate::memory::Held;
 use crate::outcome::Outcome;
 use crate::positions::LogPosition;
 use crate::recorder::Recorder;
+use crate::recorder::partition_sizes::{SizeCursor, SizePage};
 use crate::replica_role::ReplicaRole;
 use crate::roles::Address;
 use crate::time::Nanos;
@@ -111,6 +112,8 @@ pub trait AnyMachine: RecoverableMachine {
     fn lags(&self) -> Vec<(RepositoryId, Lag)>;
     /// [`Node::figures`](crate::node::Node::figures).
     fn figures(&self) -> Vec<(String, u64)>;
+    /// [`Node::partition_sizes`](crate::node::Node::partition_sizes).
+    fn partition_sizes(&self, from: SizeCursor) -> SizePage;
     /// [`Node::memory`](crate::node::Node::memory).
     fn memory(&self) -> Held;
     /// [`Node::oldest_snapshot`](crate::node::Node::oldest_snapshot).
@@ -276,6 +279,10 @@ impl<P: Protocol> AnyMachine for Machine<P, Note> {
 
     fn figures(&self) -> Vec<(String, u64)> {
         self.node.figures()
+    }
+
+    fn partition_sizes(&self, from: SizeCursor) -> SizePage {
+        self.node.partition_sizes(from)
     }
 
     fn memory(&self) -> Held {

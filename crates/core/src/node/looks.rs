@@ -7,6 +7,7 @@ use crate::ids::{RepositoryId, SpaceId, Timestamp, TxnId};
 use crate::lag::Lag;
 use crate::outcome::{Doubt, Outcome};
 use crate::recorder::Recorder;
+use crate::recorder::partition_sizes::{PartitionSizes, SizeCursor, SizePage};
 use crate::replica_role::ReplicaRole;
 use crate::roles::ServiceId;
 
@@ -56,6 +57,22 @@ impl<P: Protocol> Node<P> {
             service.figures().into_iter().map(named).collect::<Vec<_>>()
         };
         self.services.iter().flat_map(of).collect()
+    }
+
+    /// A step of counting how much the partitions here hold. Any cursor may be given.
+    pub fn partition_sizes(&self, mut from: SizeCursor) -> SizePage {
+        let mut sizes = PartitionSizes::default();
+        let here = self.participants.get(usize::from(from.repository));
+        let Some((_, participant)) = here else { return SizePage::default() };
+        let next = match participant.add_sizes(&mut from, &mut sizes, &self.catalog) {
+            true => Some(from),
+            false => {
+                let repository = from.repository.saturating_add(1);
+                let is_there = usize::from(repository) < self.participants.len();
+                is_there.then_some(SizeCursor { repository, ..SizeCursor::default() })
+            }
+        };
+        SizePage { sizes: sizes.into_list(), next }
     }
 
     /// The version chains of each repository here, for histories.

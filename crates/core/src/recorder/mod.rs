@@ -17,8 +17,10 @@ pub use hash::value_hash;
 pub use operations::RecordedOperations;
 pub use sampling::Sampling;
 
+pub mod accesses;
 mod hash;
 mod operations;
+pub mod partition_sizes;
 pub mod sampling;
 
 /// How a transaction stood at the end of the run.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use muesli_core::recorder::partition_sizes::{PartitionSizes, SizeCursor};
 use muesli_core::wire::WireError;
 use muesli_core::{
     Address, Catalog, Cursor, Lag, LoggedRole, Participant, Protocol, Readiness, Rejection,
@@ -225,6 +226,15 @@ impl<P: Protocol> Participant<Grouped<P>> for Replica<P> {
             Some(_) => ReplicaRole::Leads,
             None => ReplicaRole::Follows,
         }
+    }
+
+    fn add_sizes(
+        &self,
+        cursor: &mut SizeCursor,
+        sizes: &mut PartitionSizes,
+        catalog: &Catalog,
+    ) -> bool {
+        self.inner.add_sizes(cursor, sizes, &layout::inner(catalog))
     }
 
     fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {

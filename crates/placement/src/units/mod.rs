@@ -7,7 +7,7 @@ mod refinement;
 
 pub use first::{FirstPlacement, first_placement};
 pub use graph::UnitGraph;
-pub use refinement::{Refined, RefinementTerms, refine};
+pub use refinement::{Refined, RefinementTerms, refine, refine_priced};
 
 use std::collections::BTreeMap;
 

@@ -40,6 +40,8 @@ impl Default for RefinementTerms {
 
 /// So many passes at most.
 const PASSES: usize = 24;
+/// No price is above so many transactions: there are no more in a trace.
+const PRICE_MOST: u64 = 1 << 40;
 /// A transaction that becomes whole counts as much as this many that become narrower.
 const WHOLE: i64 = 64;
 
@@ -54,7 +56,18 @@ pub struct Refined {
 
 /// Refines a placement.
 pub fn refine(graph: &UnitGraph, labels: &[u32], terms: &RefinementTerms) -> Refined {
+    refine_priced(graph, labels, terms, &[])
+}
+
+/// Refines a placement whose units have a price each, by their numbers, beside that of all moves.
+pub fn refine_priced(
+    graph: &UnitGraph,
+    labels: &[u32],
+    terms: &RefinementTerms,
+    prices: &[u64],
+) -> Refined {
     let mut state = RefinementState::new(graph, labels.to_vec(), *terms);
+    state.prices = prices;
     state.unload();
     for _ in 0..PASSES {
         if !state.pass() {
@@ -85,6 +98,8 @@ impl MoveWorths {
 struct RefinementState<'a> {
     graph: &'a UnitGraph,
     terms: RefinementTerms,
+    /// Of each unit, beside the price of all; none where it names none.
+    prices: &'a [u64],
     begun: Vec<u32>,
     labels: Vec<u32>,
     loads: Vec<u64>,
@@ -109,7 +124,8 @@ impl<'a> RefinementState<'a> {
         };
         let counts = graph.joint.iter().map(count).collect();
         let begun = labels.clone();
-        RefinementState { graph, terms, begun, labels, loads, rows, counts, moved: 0 }
+        let (prices, moved): (&[u64], usize) = (&[], 0);
+        RefinementState { graph, terms, prices, begun, labels, loads, rows, counts, moved }
     }
 
     fn cap(total: u64, partitions: u32, cap: f64, largest: u64) -> u64 {
@@ -168,7 +184,9 @@ impl<'a> RefinementState<'a> {
     /// The price of a move: none for a unit that goes back to where it began.
     fn price(&self, unit: usize, to: u32) -> i64 {
         let (is_moved, goes_back) = (self.labels[unit] != self.begun[unit], to == self.begun[unit]);
-        let price = WHOLE * self.terms.price as i64;
+        let own = self.prices.get(unit).copied().unwrap_or(0);
+        let transactions = self.terms.price.saturating_add(own).min(PRICE_MOST);
+        let price = WHOLE * transactions as i64;
         match (is_moved, goes_back) {
             (true, true) => -price,
             (true, false) => 0,
@@ -362,6 +380,18 @@ mod tests {
         };
         assert_eq!(of(4, usize::MAX), 0);
         assert_eq!(of(1, 5), 5);
+    }
+
+    #[test]
+    fn units_have_prices_of_their_own() {
+        let graph = graph(8, &[(0, 4, 5), (1, 5, 5), (2, 6, 5), (3, 7, 5)]);
+        let apart: Vec<u32> = (0..8).map(|unit| unit / 4).collect();
+        let terms = RefinementTerms { partitions: 2, load_cap: 2.0, ..Default::default() };
+        let prices = [9, 9, 9, u64::MAX, 9, 0, 9, 0];
+        let refined = refine_priced(&graph, &apart, &terms, &prices);
+        // Of each pair the unit moves that is cheap enough, and none where neither is.
+        assert_eq!(refined.labels, [0, 0, 0, 0, 1, 0, 1, 0]);
+        assert_eq!(refine_priced(&graph, &apart, &terms, &[]), refine(&graph, &apart, &terms));
     }
 
     #[test]

@@ -337,6 +337,7 @@ impl LoggedRole<Migrating> for ObjectOwner {
 impl Participant<Migrating> for ObjectOwner {
     muesli_core::participant_without_marks!(Migrating);
     muesli_core::participant_kept_by_one_node!();
+    muesli_core::participant_without_sizes!();
 
     fn new(id: RepositoryId, _: &Settings, switches: &Switches) -> ObjectOwner {
         let (objects, holdings, leaving, outcomes, waiting) = Default::default();

@@ -170,6 +170,7 @@ impl<B: Broadcast, C: Certify> Participant<Ordered<B, C>> for Site<B, C> {
     muesli_core::participant_without_marks!(Ordered<B, C>);
     muesli_core::participant_without_readers!(Ordered<B, C>);
     muesli_core::participant_kept_by_one_node!();
+    muesli_core::participant_without_sizes!();
 
     fn new(id: RepositoryId, _: &Settings, (): &()) -> Site<B, C> {
         let (keys, outcomes, waiting) = Default::default();

@@ -87,6 +87,7 @@ impl Participant<Forgetful> for Silent {
     muesli_core::participant_without_marks!(Forgetful);
     muesli_core::participant_without_readers!(Forgetful);
     muesli_core::participant_kept_by_one_node!();
+    muesli_core::participant_without_sizes!();
 
     fn new(_: RepositoryId, _: &Settings, (): &()) -> Silent {
         Silent

@@ -137,7 +137,7 @@ impl Host {
         self.machine.as_ref().map_or(&self.next, |machine| machine.environment())
     }
 
-    fn environment_mut(&mut self) -> &mut Environment {
+    pub(super) fn environment_mut(&mut self) -> &mut Environment {
         match &mut self.machine {
             Some(machine) => machine.environment_mut(),
             None => &mut self.next,
@@ -187,8 +187,10 @@ impl Host {
         });
         self.background.maintenance += self.environment().maintenance;
         self.outside.traffic.batches += self.held_back();
+        let sampler = self.environment().accesses.as_ref();
+        let accesses = sampler.map(|sampler| Box::new(sampler.emptied()));
         self.machine = None;
-        self.next = Environment { recorder, ..Environment::default() };
+        self.next = Environment { recorder, accesses, ..Environment::default() };
         self.outside.crash();
         self.checkpoint = None;
         self.sources.clear();

@@ -4,6 +4,7 @@
 //! faults is over, and on until they have done as much as was asked. Then nothing is wrong any
 //! more and everything that was begun must end; a fresh client checks the data.
 
+mod following;
 mod simulation;
 
 use std::sync::Arc;
@@ -31,6 +32,8 @@ use crate::tally::{Tallies, Tally};
 use crate::tempo::Tempo;
 use crate::workload::AnyWorkload;
 use simulation::Simulation;
+
+pub use following::{BendsSamples, FollowedPeriod, Following};
 
 pub use crate::guarantees::{guarantee, guarantee_of, guarantee_of_attempts, is_guaranteed};
 
@@ -97,6 +100,8 @@ pub struct Simulated {
     pub script: Option<Arc<[u8]>>,
     /// Whether the trace is kept as text.
     pub trace: bool,
+    /// How partitions follow the load, if they do, under a protocol that moves them.
+    pub following: Option<Following>,
 }
 
 impl Simulated {
@@ -131,6 +136,7 @@ impl Simulated {
             history: false,
             script: None,
             trace: false,
+            following: None,
         }
     }
 
@@ -203,6 +209,8 @@ pub struct SimulatedOutcome {
     /// What nodes with data did, all together, from the start of the clients until these were told
     /// to stop.
     pub load_with_data: ProcessorLoad,
+    /// Where partitions follow the load, each period.
+    pub followed: Vec<FollowedPeriod>,
     /// What the world left behind.
     pub run: Run,
 }

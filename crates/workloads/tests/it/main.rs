@@ -14,6 +14,7 @@ mod certified_losers;
 mod delays;
 mod deposed;
 mod follower_reads;
+mod following;
 mod groups;
 mod home_copies;
 mod hung_disk;

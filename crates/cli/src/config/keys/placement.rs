@@ -2,6 +2,7 @@
 
 use muesli_core::NodeId;
 use muesli_core::catalog::{ShardSites, Sites};
+use muesli_core::recorder::accesses::SAMPLES_KEPT_MAX;
 
 use super::super::Config;
 use super::super::tree_form::form;
@@ -31,6 +32,25 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
                partitions can share the keys out anew",
         set: |config, text| {
             put(&mut config.server.partitions_per_repository, number(text, 1, 1024)? as usize)
+        },
+    },
+    ConfigKey {
+        name: "sample_one_in",
+        value: "N",
+        default: "16",
+        help: "Of one transaction in so many the partitions that it touches are kept in memory, \
+               for `muesli partition suggest`; 0: of none. Under `granola` and its kin",
+        set: |config, text| {
+            put(&mut config.server.sample_one_in, number(text, 0, u64::from(u32::MAX))? as u32)
+        },
+    },
+    ConfigKey {
+        name: "samples_kept",
+        value: "N",
+        default: "16384",
+        help: "A server keeps so many of these samples, the newest ones",
+        set: |config, text| {
+            put(&mut config.server.samples_kept, number(text, 0, SAMPLES_KEPT_MAX as u64)? as usize)
         },
     },
     ConfigKey {

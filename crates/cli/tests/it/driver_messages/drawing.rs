@@ -13,13 +13,15 @@ use muesli_cluster::wire::proof::SecretProof;
 use muesli_cluster::wire::refusal::{ConnectionRefusal, Reason};
 use muesli_cluster::{ClusterId, DataId};
 use muesli_core::catalog::{Hierarchy, InnerNode};
+use muesli_core::recorder::accesses::{AccessPage, AccessSample, LoadPage};
+use muesli_core::recorder::partition_sizes::{SizeCursor, SizePage};
 use muesli_core::{
     Lag, NodeId, Partitioning, ReplicaRole, RepositoryId, SmallBytes, Tag, UnitMap, UnitPart,
     Units, Wire,
 };
 
 /// Kinds of messages between drivers, in the order in which they are said.
-pub const KINDS: [&str; 9] = [
+pub const KINDS: [&str; 16] = [
     "create-space",
     "space-created",
     "map",
@@ -29,6 +31,13 @@ pub const KINDS: [&str; 9] = [
     "members",
     "place",
     "spaces-made",
+    "ask-accesses",
+    "accesses",
+    "ask-loads",
+    "loads",
+    "ask-sizes",
+    "sizes",
+    "sample-accesses",
 ];
 
 /// The place of a message's kind among [`KINDS`]. A kind that is new has to be given one here.
@@ -43,6 +52,13 @@ pub fn kind_of(control: &Control) -> usize {
         Control::Members { .. } => 6,
         Control::Place(_) => 7,
         Control::SpacesMade(_) => 8,
+        Control::AskAccesses(_) => 9,
+        Control::Accesses(_) => 10,
+        Control::AskLoads(_) => 11,
+        Control::Loads(_) => 12,
+        Control::AskSizes(_) => 13,
+        Control::Sizes(_) => 14,
+        Control::SampleAccesses(_) => 15,
     }
 }
 
@@ -89,8 +105,31 @@ impl Drawing {
             }
             "place" => Control::Place(self.map(map, false)),
             "spaces-made" => Control::SpacesMade(self.number(map.epoch)),
+            "ask-accesses" => Control::AskAccesses(self.number(9)),
+            "accesses" => Control::Accesses(AccessPage {
+                next: self.number(9),
+                samples: vec![AccessSample::default(); self.0.usize(..9)],
+                ..AccessPage::default()
+            }),
+            "ask-loads" => Control::AskLoads(self.number(9) as u16),
+            "loads" => Control::Loads(LoadPage {
+                loads: vec![(self.0.u16(..), self.0.u64(..))],
+                ..LoadPage::default()
+            }),
+            "ask-sizes" => Control::AskSizes(self.size_cursor()),
+            "sizes" => {
+                let (sizes, next) = (Vec::new(), Some(self.size_cursor()));
+                Control::Sizes(SizePage { sizes, next })
+            }
+            "sample-accesses" => Control::SampleAccesses(self.0.u32(..)),
             other => unreachable!("{other} is no kind"),
         }
+    }
+
+    /// A place in the data of a server, whether there is one or not.
+    fn size_cursor(&mut self) -> SizeCursor {
+        let (repository, space) = (self.number(1) as u16, self.number(1) as u16);
+        SizeCursor { repository, space, slot: self.number(9) as u32 }
     }
 
     /// A number near this one, at an end of what there is, or any.

@@ -195,7 +195,8 @@ fn judge_counts(servers: &Servers, group: u16) {
     assert!(taken * 5 >= all && rejected * 5 >= all, "{of_kinds:?}");
     // Nobody asks a server for these; and spaces are made by one way only.
     let other_way = if group > 1 { "create-space" } else { "spaces-made" };
-    let never = ["space-created", "status", "members", other_way];
+    let answers = ["space-created", "status", "members", "accesses", "loads", "sizes"];
+    let never = [&answers[..], &[other_way]].concat();
     for (kind, (taken, rejected)) in of_kinds {
         assert!(taken + rejected >= (MESSAGES / KINDS.len()) as u64 * 3 / 4, "{kind}: too few");
         assert_eq!(taken == 0, never.contains(&kind), "{kind}: {taken} taken");

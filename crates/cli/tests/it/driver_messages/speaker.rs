@@ -158,6 +158,7 @@ impl Speaker {
         match control {
             Control::CreateSpace { .. } | Control::Place(_) => true,
             Control::SpacesMade(_) => !is_node,
+            Control::SampleAccesses(_) => self.process_kind != ProcessKind::Admin,
             _ => false,
         }
     }

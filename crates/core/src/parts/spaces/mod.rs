@@ -6,6 +6,7 @@ use crate::checkpoint::Cursor;
 use crate::ids::{SpaceId, Timestamp};
 use crate::memory::Held;
 use crate::parts::versions::Versions;
+use crate::recorder::partition_sizes::{PartitionSizes, SIZE_STEP_SLOTS, SizeCursor};
 
 /// A key with its newest version.
 pub type Newest = (SpaceId, SmallBytes, Timestamp, Option<SmallBytes>);
@@ -162,6 +163,37 @@ impl Spaces {
                 }
             }
             (cursor.step, cursor.place) = (cursor.step + 1, 0);
+        }
+        false
+    }
+
+    /// Adds up keys with their newest values, of the next [`SIZE_STEP_SLOTS`] slots from where the
+    /// cursor is, each in the partition that is named for it; false: all have been looked at. Any
+    /// cursor may be given.
+    pub fn add_sizes(
+        &self,
+        cursor: &mut SizeCursor,
+        sizes: &mut PartitionSizes,
+        partition: impl Fn(SpaceId, &SmallBytes) -> Option<u16>,
+    ) -> bool {
+        let mut left = SIZE_STEP_SLOTS;
+        while let Some(store) = self.stores.get(usize::from(cursor.space)) {
+            let slots = store.as_ref().map_or(0, Versions::slots);
+            while cursor.slot < slots {
+                if left == 0 {
+                    return true;
+                }
+                let newest = store.as_ref().and_then(|store| store.newest_in(cursor.slot));
+                if let Some((key, version)) = newest
+                    && let Some(value) = version.value
+                    && let Some(partition) = partition(SpaceId(cursor.space), key)
+                {
+                    sizes.add(partition, (key.len() + value.len()) as u64);
+                }
+                (cursor.slot, left) = (cursor.slot + 1, left - 1);
+            }
+            let Some(next) = cursor.space.checked_add(1) else { return false };
+            (cursor.space, cursor.slot) = (next, 0);
         }
         false
     }

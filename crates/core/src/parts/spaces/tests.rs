@@ -32,6 +32,36 @@ fn wanted_keys_come_piece_by_piece_and_others_can_be_removed() {
     assert_eq!(spaces.iter().map(|(_, store)| store.len()).sum::<usize>(), 66);
 }
 
+#[test]
+fn rows_are_counted_step_by_step_from_any_cursor() {
+    let catalog = Catalog::new(&[NodeId(0)], 1, &[NodeId(0)]).unwrap();
+    let mut spaces = Spaces::new(0);
+    for number in 0..10_000_u32 {
+        let store = spaces.get_or_make(SpaceId((number % 2) as u16 * 3), &catalog);
+        let handle = store.find_or_create(Handle::NONE, &SmallBytes::new(&number.to_be_bytes()));
+        // One in ten is deleted, and is no row.
+        let value = (number % 10 != 0).then(|| "value".into());
+        store.install(handle, value, Timestamp(u64::from(number) + 1));
+    }
+    let partition = |_: SpaceId, key: &SmallBytes| Some(u16::from(key.as_slice()[3] % 4));
+    let (mut cursor, mut sizes, mut steps) = (SizeCursor::default(), PartitionSizes::default(), 1);
+    while spaces.add_sizes(&mut cursor, &mut sizes, partition) {
+        steps += 1;
+    }
+    assert_eq!(steps, 10_000_u32.div_ceil(SIZE_STEP_SLOTS));
+    let all = sizes.into_list();
+    assert_eq!(all.iter().map(|it| it.partition).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(all.iter().map(|it| it.rows).sum::<u64>(), 9_000);
+    assert_eq!(all.iter().map(|it| it.bytes).sum::<u64>(), 9_000 * 9);
+    for (space, slot) in [(0, u32::MAX), (3, 7), (4, 0), (u16::MAX, u32::MAX)] {
+        let mut cursor = SizeCursor { space, slot, ..SizeCursor::default() };
+        let mut sizes = PartitionSizes::default();
+        while spaces.add_sizes(&mut cursor, &mut sizes, |_, _| Some(0)) {}
+        let rows = sizes.into_list().first().map_or(0, |it| it.rows);
+        assert!(rows < 9_000, "{space}, {slot}: {rows}");
+    }
+}
+
 const KINDS: ChainKinds = ChainKinds { chains: 3, rest: 6, cuts: true };
 
 /// Two keys, one of them with so many versions of a kilobyte.

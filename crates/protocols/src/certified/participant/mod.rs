@@ -317,6 +317,7 @@ impl LoggedRole<Certified> for CertifiedSite {
 
 impl muesli_core::Participant<Certified> for CertifiedSite {
     muesli_core::participant_without_marks!(Certified);
+    muesli_core::participant_without_sizes!();
 
     fn rejections(&self) -> Option<&Rejections> {
         None

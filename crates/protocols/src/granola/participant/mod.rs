@@ -1,5 +1,6 @@
 //! A repository: its keys, the transactions that wait for votes or for their turn, and its answers.
 
+mod accesses;
 pub(super) mod clock;
 pub mod copies;
 pub(super) mod execution;
@@ -19,10 +20,11 @@ use muesli_core::parts::footprint_locks::FootprintLocks;
 use muesli_core::parts::spaces::Spaces;
 use muesli_core::parts::transaction::TransactionSets;
 use muesli_core::parts::watches::Watches;
+use muesli_core::recorder::partition_sizes::{PartitionSizes, SizeCursor};
 use muesli_core::wire::WireError;
 use muesli_core::{
-    Address, Catalog, Cursor, Nanos, NodeId, Readiness, Rejection, RepositoryId, Settings,
-    SmallBytes, SpaceId, Timestamp, TxnId, View, timers,
+    Address, Catalog, Cursor, EVERYWHERE, Nanos, NodeId, Readiness, Rejection, RepositoryId,
+    Settings, SmallBytes, SpaceId, Timestamp, TxnId, View, timers,
 };
 
 use crate::acknowledgements::Acknowledgements;
@@ -392,6 +394,18 @@ impl muesli_core::Participant<Granola> for Participant {
 
     fn end(&mut self, settings: &Settings) {
         self.take_back_report(settings);
+    }
+
+    fn add_sizes(
+        &self,
+        cursor: &mut SizeCursor,
+        sizes: &mut PartitionSizes,
+        catalog: &Catalog,
+    ) -> bool {
+        self.spaces.add_sizes(cursor, sizes, |space, key| {
+            let partition = catalog.partition(space, key);
+            (partition != EVERYWHERE && self.holds(partition, catalog)).then_some(partition)
+        })
     }
 
     fn chains(&self, catalog: &Catalog) -> Vec<(SpaceId, SmallBytes, Vec<Timestamp>)> {

@@ -351,6 +351,7 @@ impl LoggedRole<Sharded> for ShardMember {
 impl muesli_core::Participant<Sharded> for ShardMember {
     muesli_core::participant_without_marks!(Sharded);
     muesli_core::participant_kept_by_one_node!();
+    muesli_core::participant_without_sizes!();
 
     fn new(id: RepositoryId, settings: &Settings, switches: &Switches) -> ShardMember {
         let spaces = Spaces::new(settings.hash_seed).recording_collected(settings.record_collected);

@@ -447,6 +447,7 @@ impl<V: Variant> muesli_core::Participant<TwoPhase<V>> for Participant<V> {
     }
 
     muesli_core::participant_kept_by_one_node!();
+    muesli_core::participant_without_sizes!();
 
     fn judge_record(&self, record: &Record<V>, catalog: &Catalog) -> Result<(), Rejection> {
         self.judge_logged(record, catalog)

@@ -442,6 +442,7 @@ impl Participant<Registers> for Bank {
 
     muesli_core::participant_without_marks!(Registers);
     muesli_core::participant_kept_by_one_node!();
+    muesli_core::participant_without_sizes!();
 
     fn answer_behind(&mut self, _: &Message, _: &mut Context<'_, Registers>) -> bool {
         false

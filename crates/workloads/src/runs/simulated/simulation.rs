@@ -17,7 +17,7 @@ use muesli_sim::random::Seed;
 use muesli_sim::time::{Span, VirtualTime};
 use muesli_sim::world::{ClientBody, ClientStart, Setup, Stuck, World};
 
-use super::{Simulated, SimulatedOutcome, SimulationError};
+use super::{Simulated, SimulatedOutcome, SimulationError, following};
 use crate::available;
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
@@ -147,7 +147,9 @@ impl<'a> Simulation<'a> {
             Length::Time(length) => begun + Span::from_nanos(length.as_nanos() as u64),
             Length::Transactions(_) => begun,
         };
-        self.world.run_until(until.max(self.plan.plan.horizon()));
+        let until = until.max(self.plan.plan.horizon());
+        let (nodes, how) = (self.plan.nodes, self.plan.following.as_ref());
+        let followed = following::run_until(&mut self.world, &self.db, nodes, how, until);
         if let Some(tempo) = self.plan.tempo.filter(|_| self.guest.is_some()) {
             guest::wait_until_forgotten(&mut self.world, tempo.client_lease);
         }
@@ -179,6 +181,7 @@ impl<'a> Simulation<'a> {
             between_racks,
             load_with_data,
             checks,
+            followed,
             run,
         })
     }

@@ -152,6 +152,7 @@ impl Participant {
     ) -> (ReplyOutcome, Noted) {
         cx.effects.modes.transactions += 1;
         cx.effects.modes.locked += u64::from(self.locking);
+        self.note_accesses(request, at, cx);
         self.cover(at, cx);
         let raises = request.is_update() || self.switches.keeps(GranolaSwitch::ReadsRaise);
         if raises && self.switches.raised_by(request, self.id) {
