@@ -1,6 +1,6 @@
 //! Where partitions are, and how they move to other repositories.
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Arg, Command, value_parser};
 use muesli::{Connect, Db, PlacedPartition, RepositoryId};
 use muesli_cluster::lifecycle::visit::Visit;
@@ -90,14 +90,18 @@ pub fn sample(
     one_in: u32,
 ) -> anyhow::Result<String> {
     let survey = Survey::of(addresses, secret)?;
+    let mut others = Vec::new();
     for server in &survey.servers {
         let visit = Visit::begin_as_admin(&server.address, WITHIN, secret);
-        let answer = visit.and_then(|mut visit| visit.ask(&Control::SampleAccesses(one_in)));
-        let named = || format!("server {} at {}", server.node.0, server.address);
-        match answer.with_context(named)? {
-            Control::Loads(page) if page.one_in == one_in => {}
-            other => bail!("{}: it answers with `{}`", named(), other.kind()),
-        }
+        let why = match visit.and_then(|mut visit| visit.ask(&Control::SampleAccesses(one_in))) {
+            Ok(Control::Loads(page)) if page.one_in == one_in => continue,
+            Ok(other) => format!("it answers with `{}`", other.kind()),
+            Err(error) => error.to_string(),
+        };
+        others.push(format!("server {} at {}: {why}", server.node.0, server.address));
+    }
+    if !others.is_empty() {
+        bail!("not all servers sample one transaction in {one_in} now: {}", others.join("; "));
     }
     let count = survey.servers.len();
     Ok(match one_in {

@@ -22,7 +22,8 @@ struct MethodOptions {
     /// Say for servers that run, by these addresses, which partitions should move; one that
     /// answers is enough
     #[arg(long, value_name = "HOST:PORT,…",
-        conflicts_with_all = ["workload", "trace", "parameters", "record", "method", "partitions"])]
+        conflicts_with_all = ["workload", "trace", "parameters", "record", "method", "partitions",
+            "transactions", "seed"])]
     connect: Option<String>,
     /// Measure for so long
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, requires = "connect")]
@@ -46,7 +47,7 @@ pub fn command() -> Command {
     let command = Command::new("suggest")
         .about("Suggest from a trace by what each table is placed, and which units where")
         .after_help(after_help());
-    let command = MethodOptions::augment_args(command);
+    let command = online::only_with_connection(MethodOptions::augment_args(command));
     command.mut_arg("workload", |it| it.required_unless_present_any(["trace", "connect"]))
 }
 

@@ -191,7 +191,7 @@ impl Db {
             }
         };
         let committed = open.tx.commit_here(self, fate).await;
-        open.is_over();
+        open.ended();
         let (_, given) = committed?;
         assert!(asks || given.is_empty(), "nobody asked what delayed actions gave");
         Ok((answer, given))

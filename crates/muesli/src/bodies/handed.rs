@@ -122,7 +122,7 @@ impl Db {
             return HandedEnd::Again;
         }
         let step = open.tx.here(|engine| engine.commit(txn));
-        open.is_over();
+        open.ended();
         match step {
             Ok(Step::Wait(op)) => {
                 // With a log the answer may be there all the same.
@@ -211,7 +211,7 @@ impl Db {
             Stopped::Database(Error::Retry) => match open.tx.watch_reads() {
                 Ok(Some(change)) => {
                     let txn = open.tx.txn;
-                    open.is_over();
+                    open.ended();
                     HandedEnd::Retry(Some((change, txn)))
                 }
                 Ok(None) | Err(_) => HandedEnd::Again,

@@ -100,11 +100,23 @@ struct AppliedMoves {
     is_measured: bool,
 }
 
+#[derive(Clone, Debug)]
+struct UndoneMoves {
+    moves: Vec<PlannedMove>,
+    before: PeriodShares,
+    after: PeriodShares,
+}
+
 /// Decides, period after period.
 #[derive(Clone, Debug, Default)]
 pub struct PlacementFollower {
     period: u64,
+    /// What was measured of the present placement: in the last period, or in several with few
+    /// transactions.
+    measured: PeriodShares,
     applied: Option<AppliedMoves>,
+    /// What is to be taken back, and was not so far.
+    undoing: Option<UndoneMoves>,
     /// Partitions that stay where they are until a period.
     held_back: BTreeMap<u16, u64>,
 }
@@ -115,6 +127,9 @@ impl PlacementFollower {
         self.period += 1;
         let period = self.period;
         self.held_back.retain(|_, until| *until > period);
+        if let Some(UndoneMoves { moves, before, after }) = self.undoing.clone() {
+            return FollowDecision::Undo { moves, before, after };
+        }
         if let Some(applied) = &mut self.applied {
             if applied.is_measured {
                 applied.after = applied.after.and(&measured);
@@ -129,16 +144,29 @@ impl PlacementFollower {
                 return self.undo(applied, after);
             }
         }
+        self.measure(&measured);
+        // What a move saves rests on those before it: without one of them none after it is made.
         let is_free = |it: &&PlannedMove| !self.held_back.contains_key(&it.partition);
-        let moves: Vec<_> = plan.moves.iter().filter(is_free).copied().collect();
+        let moves: Vec<_> = plan.moves.iter().take_while(is_free).copied().collect();
         match (plan.moves.is_empty(), moves.is_empty()) {
             (true, _) => FollowDecision::Stay { verdict: plan.verdict },
             (false, true) => {
                 let partitions = plan.moves.iter().map(|it| it.partition).collect();
                 FollowDecision::HeldBack { partitions }
             }
+            (false, false) if self.measured.transactions < TRANSACTIONS_TO_JUDGE => {
+                FollowDecision::Measure
+            }
             (false, false) => FollowDecision::Apply { moves },
         }
+    }
+
+    fn measure(&mut self, measured: &PeriodShares) {
+        let is_enough = |it: &PeriodShares| it.transactions >= TRANSACTIONS_TO_JUDGE;
+        self.measured = match is_enough(measured) || is_enough(&self.measured) {
+            true => *measured,
+            false => self.measured.and(measured),
+        };
     }
 
     fn undo(&mut self, applied: AppliedMoves, after: PeriodShares) -> FollowDecision {
@@ -151,14 +179,27 @@ impl PlacementFollower {
             saved_ms: -it.saved_ms,
             ..*it
         };
-        let moves = applied.moves.iter().rev().map(back).collect();
-        FollowDecision::Undo { moves, before: applied.before, after }
+        let moves: Vec<_> = applied.moves.iter().rev().map(back).collect();
+        let before = applied.before;
+        self.undoing = Some(UndoneMoves { moves: moves.clone(), before, after });
+        FollowDecision::Undo { moves, before, after }
     }
 
-    /// These moves were made, after a period of which this was measured.
-    pub fn note_applied(&mut self, moves: Vec<PlannedMove>, before: PeriodShares) {
+    /// Nothing is left to be taken back of these partitions.
+    pub fn note_undone(&mut self, partitions: &[u16]) {
+        self.measured = PeriodShares::default();
+        if let Some(undoing) = &mut self.undoing {
+            undoing.moves.retain(|it| !partitions.contains(&it.partition));
+            if undoing.moves.is_empty() {
+                self.undoing = None;
+            }
+        }
+    }
+
+    /// These moves were made, or may have been, of those that were to be made.
+    pub fn note_applied(&mut self, moves: Vec<PlannedMove>) {
         if !moves.is_empty() {
-            let after = PeriodShares::default();
+            let (before, after) = (std::mem::take(&mut self.measured), PeriodShares::default());
             self.applied = Some(AppliedMoves { moves, before, after, is_measured: false });
         }
     }
@@ -211,7 +252,7 @@ mod tests {
     fn applied(follower: &mut PlacementFollower, before: u64, partitions: &[u16]) {
         let decision = follower.decide(measured(before), &planned(partitions));
         let FollowDecision::Apply { moves } = decision else { panic!("{decision:?}") };
-        follower.note_applied(moves, measured(before));
+        follower.note_applied(moves);
     }
 
     #[test]
@@ -236,9 +277,17 @@ mod tests {
         let ways: Vec<_> = moves.iter().map(|it| (it.partition, it.from, it.to)).collect();
         assert_eq!(ways, [(2, 1, 0), (1, 1, 0)], "the last one first");
         assert_eq!((before, after), (measured(400), measured(400)));
+        // One of them could not be taken back so far.
+        follower.note_undone(&[2]);
+        let rest = follower.decide(measured(100), &planned(&[3]));
+        let FollowDecision::Undo { moves, .. } = rest else { panic!("{rest:?}") };
+        assert_eq!(moves.iter().map(|it| it.partition).collect::<Vec<_>>(), [1]);
+        follower.note_undone(&[1]);
         let again = follower.decide(measured(400), &planned(&[1, 2]));
         assert_eq!(again, FollowDecision::HeldBack { partitions: vec![1, 2] });
-        let FollowDecision::Apply { moves } = follower.decide(measured(400), &planned(&[1, 3]))
+        let torn = follower.decide(measured(400), &planned(&[1, 3]));
+        assert_eq!(torn, FollowDecision::HeldBack { partitions: vec![1, 3] });
+        let FollowDecision::Apply { moves } = follower.decide(measured(400), &planned(&[3, 1]))
         else {
             panic!("partition 3 may move");
         };
@@ -246,6 +295,17 @@ mod tests {
         (0..PERIODS_HELD_BACK).for_each(|_| drop(follower.decide(measured(400), &planned(&[]))));
         let afterwards = follower.decide(measured(400), &planned(&[1, 2]));
         assert!(matches!(afterwards, FollowDecision::Apply { .. }), "{afterwards:?}");
+    }
+
+    #[test]
+    fn nothing_moves_by_what_few_transactions_show() {
+        let few = PeriodShares { transactions: 60, ..measured(400) };
+        let mut follower = PlacementFollower::default();
+        for _ in 0..3 {
+            assert_eq!(follower.decide(few, &planned(&[1])), FollowDecision::Measure);
+        }
+        let enough = follower.decide(few, &planned(&[1]));
+        assert!(matches!(enough, FollowDecision::Apply { .. }), "{enough:?}");
     }
 
     #[test]

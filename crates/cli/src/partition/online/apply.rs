@@ -78,7 +78,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
 }
 
 fn summarize(made: &MovesMade, planned: usize, json: bool) -> anyhow::Result<u8> {
-    let MovesMade { made: all, there, rows, ms, ended } = made;
+    let MovesMade { made: all, there, rows, ms, ended, .. } = made;
     let left = planned - all.len() - there;
     let text = format!("{} of {planned} moves made: {rows} rows in {ms:.0} ms", all.len());
     print(&match json {

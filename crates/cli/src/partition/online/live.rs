@@ -11,7 +11,8 @@ use muesli_cluster::lifecycle::visit::Visit;
 use muesli_cluster::wire::control::Control;
 use muesli_core::NodeId;
 use muesli_core::recorder::accesses::{
-    AccessCounts, AccessPage, AccessSample, LoadPage, SAMPLES_KEPT_MAX,
+    AccessCounts, AccessPage, AccessSample, LoadPage, PAGE_SAMPLES_MAX, SAMPLE_PARTITIONS_MAX,
+    SAMPLES_KEPT_MAX,
 };
 use muesli_core::recorder::partition_sizes::{PartitionSize, SizeCursor, SizePage};
 use muesli_placement::online::{LivePartition, LivePlacement, PeriodShares, ServerSamples, merged};
@@ -25,6 +26,7 @@ const SIZE_STEPS_MAX: usize = 1 << 20;
 
 /// A cluster whose partitions may move.
 pub struct LiveCluster {
+    addresses: Vec<String>,
     servers: Vec<(NodeId, String)>,
     db: Db,
 }
@@ -34,8 +36,8 @@ pub struct LiveCluster {
 pub struct LiveCounters {
     at: Instant,
     servers: BTreeMap<NodeId, (AccessCounts, BTreeMap<u16, u64>)>,
-    /// Servers that sample none.
-    silent: Vec<NodeId>,
+    /// One transaction in so many is sampled.
+    one_in: BTreeMap<NodeId, u32>,
 }
 
 /// What was counted between two moments.
@@ -64,6 +66,29 @@ impl LivePeriod {
 }
 
 impl LiveCounters {
+    /// Looks whether all servers sample the same share of transactions: else those of some would
+    /// count for more than others'.
+    ///
+    /// # Errors
+    /// They do not.
+    pub fn check_sampled(&self) -> anyhow::Result<()> {
+        const HOW: &str = "`muesli admin sample 16` changes that at all servers";
+        if let Some((node, _)) = self.one_in.iter().find(|(_, one_in)| **one_in == 0) {
+            bail!("server {} samples no transactions (`sample_one_in` = 0); {HOW}", node.0);
+        }
+        let mut all = self.one_in.iter();
+        let Some((first, share)) = all.next() else { return Ok(()) };
+        if let Some((other, different)) = all.find(|(_, one_in)| *one_in != share) {
+            bail!(
+                "server {} samples one transaction in {share}, and server {} one in {different}; \
+                 {HOW}",
+                first.0,
+                other.0
+            );
+        }
+        Ok(())
+    }
+
     /// What was counted since earlier counters. A server that has started since counts anew.
     pub fn since(&self, before: &LiveCounters) -> LivePeriod {
         let seconds = self.at.saturating_duration_since(before.at).as_secs_f64();
@@ -72,11 +97,14 @@ impl LiveCounters {
         for (node, (counts, loads)) in &self.servers {
             let nothing = Default::default();
             let (counts_before, loads_before) = before.servers.get(node).unwrap_or(&nothing);
-            period.transactions += more(counts.transactions, counts_before.transactions);
-            period.distributed += more(counts.distributed, counts_before.distributed);
+            let transactions = more(counts.transactions, counts_before.transactions);
+            let distributed = more(counts.distributed, counts_before.distributed);
+            period.transactions = period.transactions.saturating_add(transactions);
+            period.distributed = period.distributed.saturating_add(distributed);
             for (partition, load) in loads {
                 let was = loads_before.get(partition).copied().unwrap_or(0);
-                *period.loads.entry(*partition).or_default() += more(*load, was);
+                let all = period.loads.entry(*partition).or_default();
+                *all = all.saturating_add(more(*load, was));
             }
         }
         period.distributed = period.distributed.min(period.transactions);
@@ -92,11 +120,21 @@ impl LiveCluster {
     pub fn connect(addresses: &str, terms: &LiveTerms) -> anyhow::Result<LiveCluster> {
         let addresses = reach::addresses(addresses);
         let secret = options::secret(terms.secret_file.as_deref())?;
-        let map = reach::first(&addresses)?.welcome.map;
-        let servers = map.servers.into_iter().filter(|(node, _)| !map.left.contains(node));
-        let protocol = terms.protocol.clone();
-        let connect = Connect { addresses, protocol, secret, ..Connect::default() };
-        Ok(LiveCluster { servers: servers.collect(), db: Db::connect_with(connect)? })
+        let servers = servers_of(&addresses)?;
+        let (protocol, known) = (terms.protocol.clone(), addresses.clone());
+        let connect = Connect { addresses: known, protocol, secret, ..Connect::default() };
+        Ok(LiveCluster { addresses, servers, db: Db::connect_with(connect)? })
+    }
+
+    /// Asks which servers there are: some may have come, and others have left.
+    ///
+    /// # Errors
+    /// None of those that were known answers.
+    pub fn look_for_servers(&mut self) -> anyhow::Result<()> {
+        let known = self.servers.iter().map(|(_, address)| address);
+        let all: Vec<String> = known.chain(&self.addresses).cloned().collect();
+        self.servers = servers_of(&all)?;
+        Ok(())
     }
 
     /// How many servers there are, each loop counted.
@@ -125,23 +163,9 @@ impl LiveCluster {
     pub fn counters(&self) -> anyhow::Result<LiveCounters> {
         let at = Instant::now();
         let all = self.of_all(loads)?;
-        let silent = all.iter().filter(|(_, (one_in, ..))| *one_in == 0);
-        let silent = silent.map(|(node, _)| *node).collect();
+        let one_in = all.iter().map(|(node, (one_in, ..))| (*node, *one_in)).collect();
         let servers = all.into_iter().map(|(node, (_, counts, loads))| (node, (counts, loads)));
-        Ok(LiveCounters { at, servers: servers.collect(), silent })
-    }
-
-    /// Looks whether all servers sample transactions.
-    ///
-    /// # Errors
-    /// One of them does not.
-    pub fn check_sampled(&self, counters: &LiveCounters) -> anyhow::Result<()> {
-        let Some(node) = counters.silent.first() else { return Ok(()) };
-        bail!(
-            "server {} samples no transactions (`sample_one_in` = 0); `muesli admin sample 16` \
-             changes that at all servers",
-            node.0
-        )
+        Ok(LiveCounters { at, servers: servers.collect(), one_in })
     }
 
     /// Which repositories hold which partition.
@@ -212,6 +236,13 @@ fn unexpected(answer: &Control) -> anyhow::Error {
     anyhow::anyhow!("it answers with `{}`, which was not asked for", answer.kind())
 }
 
+/// The servers of the cluster of which one is at one of these addresses.
+fn servers_of(addresses: &[String]) -> anyhow::Result<Vec<(NodeId, String)>> {
+    let map = reach::first(addresses)?.welcome.map;
+    let servers = map.servers.into_iter().filter(|(node, _)| !map.left.contains(node));
+    Ok(servers.collect())
+}
+
 type AskedLoads = (u32, AccessCounts, BTreeMap<u16, u64>);
 
 fn loads(visit: &mut Visit) -> anyhow::Result<AskedLoads> {
@@ -238,10 +269,13 @@ fn samples(visit: &mut Visit) -> anyhow::Result<ServerSamples> {
             return Err(unexpected(&answer));
         };
         has_dropped |= oldest > 0;
-        if more.is_empty() || next <= from || samples.len() >= SAMPLES_KEPT_MAX {
+        // A page that is not full is the last one, though more may have come meanwhile.
+        let is_last = more.len() < PAGE_SAMPLES_MAX || next <= from;
+        let fits = |it: &AccessSample| it.partitions.len() <= SAMPLE_PARTITIONS_MAX;
+        samples.extend(more.into_iter().filter(fits));
+        if is_last || samples.len() >= SAMPLES_KEPT_MAX {
             return Ok(ServerSamples { samples, has_dropped });
         }
-        samples.extend(more);
         from = next;
     }
 }
@@ -275,7 +309,19 @@ mod tests {
     fn counters(at: Instant, transactions: u64, distributed: u64, load: u64) -> LiveCounters {
         let counts = AccessCounts { transactions, distributed, wide: 0 };
         let servers = [(NodeId(3), (counts, BTreeMap::from([(7, load)])))];
-        LiveCounters { at, servers: servers.into(), silent: Vec::new() }
+        LiveCounters { at, servers: servers.into(), one_in: [(NodeId(3), 16)].into() }
+    }
+
+    #[test]
+    fn all_servers_are_to_sample_the_same() {
+        let mut all = counters(Instant::now(), 1, 0, 1);
+        assert!(all.check_sampled().is_ok());
+        all.one_in.insert(NodeId(4), 4);
+        let error = all.check_sampled().unwrap_err().to_string();
+        assert!(error.contains("server 3 samples one transaction in 16"), "{error}");
+        all.one_in.insert(NodeId(4), 0);
+        let error = all.check_sampled().unwrap_err().to_string();
+        assert!(error.contains("server 4 samples no transactions"), "{error}");
     }
 
     #[test]

@@ -9,4 +9,4 @@ mod report;
 pub mod suggest;
 pub mod watch;
 
-pub use options::LiveTerms;
+pub use options::{LiveTerms, only_with_connection};

@@ -5,7 +5,7 @@ use std::time::Instant;
 use muesli_placement::online::PlannedMove;
 use serde_json::{Value, json};
 
-use super::live::LiveCluster;
+use super::live::{LiveCluster, LivePeriod};
 
 /// What moves may take.
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +29,19 @@ pub enum MoveResult {
     Elsewhere(u16),
     /// It could not be made.
     Failed(String),
+    /// Whether it was made is not known.
+    Unknown(String),
 }
 
 impl MoveResult {
     /// Whether what comes after it is to be made, too.
     fn goes_on(&self) -> bool {
         matches!(self, MoveResult::Made(_) | MoveResult::There)
+    }
+
+    /// Whether nothing is left to be done of it.
+    fn settles(&self) -> bool {
+        matches!(self, MoveResult::Made(_) | MoveResult::There | MoveResult::Elsewhere(_))
     }
 }
 
@@ -45,6 +52,9 @@ pub struct MovesMade {
     pub made: Vec<PlannedMove>,
     /// How many partitions were there already.
     pub there: usize,
+    /// Partitions of which nothing is left to be done: they have moved, or are where somebody else
+    /// has moved them.
+    pub settled: Vec<u16>,
     /// Rows that moved.
     pub rows: u64,
     /// How many milliseconds that took.
@@ -64,16 +74,24 @@ pub fn make_moves(
     budget: MoveBudget,
     tell: &mut dyn FnMut(&PlannedMove, &MoveResult),
 ) -> anyhow::Result<MovesMade> {
-    let (mut all, holders) = (MovesMade::default(), cluster.partitions()?);
+    let (mut all, now) = (MovesMade::default(), cluster.placement(&LivePeriod::default())?);
     for planned in moves {
-        let placed = holders.iter().find(|it| it.partition == planned.partition);
-        let holder = placed.and_then(|it| it.holders.first()).map(|it| it.0);
-        let result = match before(planned, holder, &all, budget) {
+        let placed = now.partitions.get(usize::from(planned.partition));
+        // A plan may be old: what counts is what the partition holds now.
+        let planned = &PlannedMove {
+            rows: placed.map_or(planned.rows, |it| it.rows),
+            bytes: placed.map_or(planned.bytes, |it| it.bytes),
+            ..*planned
+        };
+        let result = match before(planned, placed.map(|it| it.holder), &all, budget) {
             Some(result) => result,
             None => {
                 let begun = Instant::now();
                 match cluster.relocate(planned.partition, planned.from, planned.to) {
                     Ok(_) => MoveResult::Made(begun.elapsed().as_secs_f64() * 1_000.0),
+                    Err(error @ muesli::Error::Unknown { .. }) => {
+                        MoveResult::Unknown(error.to_string())
+                    }
                     Err(error) => MoveResult::Failed(error.to_string()),
                 }
             }
@@ -84,8 +102,13 @@ pub fn make_moves(
                 (all.rows, all.ms) = (all.rows.saturating_add(planned.rows), all.ms + ms);
                 all.made.push(*planned);
             }
+            // It may have been made: whoever takes moves back looks where the partition is.
+            MoveResult::Unknown(_) => all.made.push(*planned),
             MoveResult::There => all.there += 1,
             _ => {}
+        }
+        if result.settles() {
+            all.settled.push(planned.partition);
         }
         if !result.goes_on() {
             all.ended = Some((*planned, result));
@@ -107,7 +130,7 @@ fn before(
         Some(holder) if holder == planned.to => Some(MoveResult::There),
         Some(holder) if holder != planned.from => Some(MoveResult::Elsewhere(holder)),
         _ if rows > budget.rows => Some(MoveResult::OverBudget("rows")),
-        _ if all.ms >= budget.ms => Some(MoveResult::OverBudget("milliseconds")),
+        _ if all.ms + planned.cost_ms > budget.ms => Some(MoveResult::OverBudget("milliseconds")),
         _ => None,
     }
 }
@@ -132,6 +155,10 @@ pub fn line(planned: &PlannedMove, result: &MoveResult) -> String {
         MoveResult::Failed(error) => {
             format!("partition {partition} was not moved from repository {from} to {to}: {error}")
         }
+        MoveResult::Unknown(error) => format!(
+            "whether partition {partition} was moved from repository {from} to {to} is not known: \
+             {error}"
+        ),
     }
 }
 
@@ -143,6 +170,7 @@ pub fn as_json(planned: &PlannedMove, result: &MoveResult) -> Value {
         MoveResult::OverBudget(what) => ("over-budget", json!(what)),
         MoveResult::Elsewhere(holder) => ("elsewhere", json!(holder)),
         MoveResult::Failed(error) => ("failed", json!(error)),
+        MoveResult::Unknown(error) => ("unknown", json!(error)),
     };
     json!({ "move": planned, "result": kind, "detail": detail })
 }
@@ -170,12 +198,12 @@ mod tests {
         let budget = MoveBudget { rows: 100, ms: 10.0 };
         let after = |rows, ms| MovesMade { rows, ms, ..MovesMade::default() };
         let of = |holder, all: &MovesMade| before(&planned(), holder, all, budget);
-        assert_eq!(of(Some(0), &after(50, 9.0)), None);
+        assert_eq!(of(Some(0), &after(50, 8.0)), None);
         assert_eq!(of(Some(1), &after(99, 99.0)), Some(MoveResult::There));
         assert_eq!(of(Some(3), &after(0, 0.0)), Some(MoveResult::Elsewhere(3)));
         assert_eq!(of(Some(0), &after(51, 0.0)), Some(MoveResult::OverBudget("rows")));
         assert_eq!(of(Some(0), &after(u64::MAX, 0.0)), Some(MoveResult::OverBudget("rows")));
-        assert_eq!(of(Some(0), &after(0, 10.0)), Some(MoveResult::OverBudget("milliseconds")));
+        assert_eq!(of(Some(0), &after(0, 9.0)), Some(MoveResult::OverBudget("milliseconds")));
     }
 
     #[test]
@@ -186,10 +214,11 @@ mod tests {
             MoveResult::OverBudget("rows"),
             MoveResult::Elsewhere(3),
             MoveResult::Failed("nobody answers".to_owned()),
+            MoveResult::Unknown("nobody answers any more".to_owned()),
         ];
         for result in all {
             let (text, value) = (line(&planned(), &result), as_json(&planned(), &result));
-            assert!(text.starts_with("partition 7"), "{text}");
+            assert!(text.contains("partition 7"), "{text}");
             assert_eq!(value["move"]["partition"], 7, "{value}");
             assert_eq!(
                 result.goes_on(),

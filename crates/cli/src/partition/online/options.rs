@@ -13,36 +13,36 @@ use crate::names;
 #[derive(Args, Clone, Debug)]
 pub struct LiveTerms {
     /// The protocol of the cluster
-    #[arg(long, value_name = "NAME", default_value = "granola", requires = "connect",
+    #[arg(long, value_name = "NAME", default_value = "granola",
         value_parser = names::protocols(), hide_possible_values = true)]
     pub protocol: String,
     /// The file of the cluster's secret, as the servers have it [env: MUESLI_SECRET_FILE]
-    #[arg(long, value_name = "FILE", requires = "connect")]
+    #[arg(long, value_name = "FILE")]
     pub secret_file: Option<PathBuf>,
     /// The most rows that may move [default: any]
-    #[arg(long, value_name = "ROWS", requires = "connect")]
+    #[arg(long, value_name = "ROWS")]
     pub budget: Option<u64>,
     /// The most milliseconds that moves may take [default: any]
-    #[arg(long, value_name = "MS", requires = "connect",
+    #[arg(long, value_name = "MS",
         value_parser = clap::value_parser!(u64).range(1..))]
     pub budget_ms: Option<u64>,
     /// A move must have paid for itself after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, requires = "connect")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     pub horizon: f64,
     /// What a transaction of one repository costs it, in microseconds
-    #[arg(long, value_name = "US", default_value_t = 10.0, requires = "connect")]
+    #[arg(long, value_name = "US", default_value_t = 10.0)]
     pub transaction_us: f64,
     /// How much more a distributed one costs each of its repositories, in microseconds
-    #[arg(long, value_name = "US", default_value_t = 40.0, requires = "connect")]
+    #[arg(long, value_name = "US", default_value_t = 40.0)]
     pub distributed_us: f64,
     /// What a row costs that moves, in microseconds
-    #[arg(long, value_name = "US", default_value_t = 4.0, requires = "connect")]
+    #[arg(long, value_name = "US", default_value_t = 4.0)]
     pub row_us: f64,
     /// What a move costs beside its rows, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 20.0, requires = "connect")]
+    #[arg(long, value_name = "MS", default_value_t = 20.0)]
     pub move_ms: f64,
     /// The most load of a repository, by the mean
-    #[arg(long, value_name = "RATIO", default_value_t = 1.2, requires = "connect")]
+    #[arg(long, value_name = "RATIO", default_value_t = 1.2)]
     pub load_most: f64,
 }
 
@@ -79,6 +79,16 @@ impl LiveTerms {
             ..MoveTerms::default()
         })
     }
+}
+
+/// Of a command that has its servers only where `--connect` is given: the same holds for what moves
+/// are judged by.
+pub fn only_with_connection(command: Command) -> Command {
+    let own = LiveTerms::augment_args(Command::new("terms"));
+    let names: Vec<_> = own.get_arguments().map(|it| it.get_id().clone()).collect();
+    names
+        .into_iter()
+        .fold(command, |command, name| command.mut_arg(name, |it| it.requires("connect")))
 }
 
 /// So many seconds as a time.

@@ -19,7 +19,7 @@ pub fn report(
     period: Duration,
 ) -> anyhow::Result<PlanReport> {
     let before = cluster.counters()?;
-    cluster.check_sampled(&before)?;
+    before.check_sampled()?;
     thread::sleep(period);
     report_since(cluster, terms, (&before, &cluster.counters()?))
 }

@@ -8,7 +8,7 @@ use muesli_placement::online::{FollowDecision, MovePlan, PlacementFollower, Plan
 use serde_json::json;
 
 use super::live::LiveCluster;
-use super::moving::{MoveBudget, MoveResult, as_json, line, make_moves};
+use super::moving::{MoveBudget, MoveResult, MovesMade, as_json, line, make_moves};
 use super::options::{LiveTerms, seconds, with_connection};
 use super::report::{PlanReport, decision};
 use super::suggest::report_since;
@@ -52,16 +52,18 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let options = WatchOptions::from_arg_matches(matches)?;
     let connect = matches.get_one::<String>("connect").expect("it has a default");
     let (terms, every) = (options.live.terms()?, seconds("--every", options.every)?);
-    let cluster = LiveCluster::connect(connect, &options.live)?;
+    let mut cluster = LiveCluster::connect(connect, &options.live)?;
     let mut before = cluster.counters()?;
-    cluster.check_sampled(&before)?;
+    before.check_sampled()?;
     let mut watch = PlacementWatch { options, follower: PlacementFollower::default() };
     let mut period = 0;
     while watch.options.times.is_none_or(|times| period < times) {
         period += 1;
         thread::sleep(every);
         // A server that is away is no end: it may come again.
-        let looked = cluster.counters().and_then(|after| {
+        let looked = cluster.look_for_servers().and_then(|()| cluster.counters());
+        let looked = looked.and_then(|after| {
+            after.check_sampled()?;
             let report = report_since(&cluster, &terms, (&before, &after))?;
             before = after;
             let budget = MoveBudget { rows: terms.rows_most, ms: terms.ms_most };
@@ -99,10 +101,16 @@ impl PlacementWatch {
         }
         match &decided {
             FollowDecision::Apply { moves } => {
-                let made = self.make(cluster, moves, budget)?;
-                self.follower.note_applied(made, measured);
+                let made = self.make(cluster, moves, budget)?.made;
+                self.follower.note_applied(made);
             }
-            FollowDecision::Undo { moves, .. } => drop(self.make(cluster, moves, budget)?),
+            FollowDecision::Undo { moves, .. } => {
+                // What does not help is taken back whatever that takes, in the next period if not
+                // in this one.
+                let any = MoveBudget { rows: u64::MAX, ms: f64::INFINITY };
+                let settled = self.make(cluster, moves, any)?.settled;
+                self.follower.note_undone(&settled);
+            }
             FollowDecision::Stay { .. }
             | FollowDecision::Measure
             | FollowDecision::HeldBack { .. } => {}
@@ -128,11 +136,11 @@ impl PlacementWatch {
         cluster: &LiveCluster,
         moves: &[PlannedMove],
         budget: MoveBudget,
-    ) -> anyhow::Result<Vec<PlannedMove>> {
+    ) -> anyhow::Result<MovesMade> {
         let mut tell = |planned: &PlannedMove, result: &MoveResult| {
             self.tell(&as_json(planned, result), || format!("  {}", line(planned, result)));
         };
-        Ok(make_moves(cluster, moves, budget, &mut tell)?.made)
+        make_moves(cluster, moves, budget, &mut tell)
     }
 
     fn tell(&self, value: &serde_json::Value, text: impl FnOnce() -> String) {

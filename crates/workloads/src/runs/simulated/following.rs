@@ -117,10 +117,19 @@ impl FollowingRun<'_> {
         let moved = match &decision {
             FollowDecision::Apply { moves } => {
                 let moved = self.relocate(moves);
-                self.follower.note_applied(moved.clone(), measured);
+                self.follower.note_applied(moved.clone());
                 moved.len()
             }
-            FollowDecision::Undo { moves, .. } => self.relocate(moves).len(),
+            FollowDecision::Undo { moves, .. } => {
+                let moved = self.relocate(moves);
+                let is_there = |it: &&PlannedMove| {
+                    let holder = placement.partitions[usize::from(it.partition)].holder;
+                    holder == it.from && moved.iter().all(|made| made.partition != it.partition)
+                };
+                let settled = moves.iter().filter(|it| !is_there(it)).map(|it| it.partition);
+                self.follower.note_undone(&settled.collect::<Vec<_>>());
+                moved.len()
+            }
             _ => 0,
         };
         Some(FollowedPeriod { measured, decision, moved })
