@@ -10,7 +10,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use muesli_core::client;
@@ -52,20 +52,20 @@ pub enum PolledInState<T> {
 pub struct StateCaller {
     db: Db,
     home: usize,
-    /// Whether the loop knows that this caller comes back.
-    pending: bool,
+    /// On which thread it told the loop that it comes back.
+    pending: Option<ThreadId>,
 }
 
 impl StateCaller {
     /// A caller in the state of the loop that is this thread's. Futures that belong to each other
     /// (of one transaction) are all polled in the state of one loop; any thread may do it.
     pub fn new(db: &Db) -> StateCaller {
-        StateCaller { db: db.clone(), home: db.loop_of_thread(), pending: false }
+        StateCaller { db: db.clone(), home: db.loop_of_thread(), pending: None }
     }
 
     /// Another caller in the state of the same loop.
     pub fn beside(&self) -> StateCaller {
-        StateCaller { db: self.db.clone(), home: self.home, pending: false }
+        StateCaller { db: self.db.clone(), home: self.home, pending: None }
     }
 
     /// The database handle that it is of.
@@ -96,18 +96,17 @@ impl StateCaller {
         let Some(entered) = self.enter(access, entry)? else { return Ok(PolledInState::Occupied) };
         match future.poll(cx) {
             Poll::Ready(answer) => {
-                if self.pending {
-                    self.pending = false;
-                    access.no_longer_pending();
+                if let Some(noted_by) = self.pending.take() {
+                    access.no_longer_pending(noted_by);
                 }
                 drop(entered);
                 Ok(PolledInState::Ready(answer))
             }
             Poll::Pending => {
                 // Before the state is left: the loop does not end while somebody is to come back.
-                if !self.pending {
+                if self.pending.is_none() {
                     access.is_pending();
-                    self.pending = true;
+                    self.pending = Some(thread::current().id());
                 }
                 entered.leave_to_others();
                 Ok(PolledInState::Waiting)
@@ -144,10 +143,10 @@ impl StateCaller {
     }
 
     fn no_longer_pending(&mut self) {
-        if std::mem::take(&mut self.pending)
+        if let Some(noted_by) = self.pending.take()
             && let Some(access) = access_of(&self.db, self.home)
         {
-            access.no_longer_pending();
+            access.no_longer_pending(noted_by);
         }
     }
 }
