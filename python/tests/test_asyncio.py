@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from typing import Any
 
@@ -115,7 +116,9 @@ def test_conflicts_without_end_are_raised() -> None:
 
         async def never(tx: muesli.AsyncTransaction) -> None:
             runs.append(await tx.get(space, b"a", 0))
-            await asyncio.to_thread(db.put, space, b"a", len(runs))
+            # Another thread, but not in the context of this one, where a body runs.
+            event_loop = asyncio.get_running_loop()
+            await event_loop.run_in_executor(None, db.put, space, b"a", len(runs))
             await tx.put(space, b"a", -1)
 
         with pytest.raises(muesli.ConflictError):
@@ -141,6 +144,9 @@ def test_a_task_that_is_cancelled_rolls_back(db: muesli.Database) -> None:
         assert await db.aio.get(space, b"a") is None
 
     within(main())
+    began = time.monotonic()
+    db.close()
+    assert time.monotonic() - began < 0.8, "no transaction is open that is waited for"
 
 
 def test_a_transaction_within_a_body_is_refused(db: muesli.Database) -> None:

@@ -11,16 +11,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
 
 use muesli_core::client;
 
 use crate::database::handle::Db;
 use crate::dispatch::access::{Admission, EnteredState, LoopAccess};
 use crate::error::Error;
-
-/// A loop that takes no new work is asked again after so long.
-const CONGESTED_PAUSE: Duration = Duration::from_millis(1);
 
 /// Which wait for the state of a loop a poll may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +26,8 @@ pub enum StateEntry {
     /// Until nobody else is in the state. Nobody stays there for long: no more than a tick of the
     /// loop, or one step of a body in Rust.
     OnceFree,
-    /// The same, and until the loop takes new work: for the begin of a transaction.
+    /// The same, for the begin of a transaction: where the loop takes no new work, nothing is
+    /// polled.
     ForNewWork,
 }
 
@@ -40,9 +37,14 @@ pub enum PolledInState<T> {
     /// The future has ended.
     Ready(T),
     /// It waits, and wakes its caller.
+    ///
+    /// A loop that ends does not wake who waits for it: it drops their wakers. Who cannot do
+    /// without notices that its waker was dropped, and polls once more, which is then an error.
     Waiting,
     /// It was not polled, as the state is not free.
     Occupied,
+    /// It was not polled, as the loop takes no new work: its caller pauses for a moment.
+    Congested,
 }
 
 /// Who polls futures in the state of a loop.
@@ -93,7 +95,11 @@ impl StateCaller {
                 Poll::Pending => PolledInState::Waiting,
             });
         };
-        let Some(entered) = self.enter(access, entry)? else { return Ok(PolledInState::Occupied) };
+        let entered = match self.enter(access, entry)? {
+            Ok(entered) => entered,
+            Err(Admission::Congested) => return Ok(PolledInState::Congested),
+            Err(_) => return Ok(PolledInState::Occupied),
+        };
         match future.poll(cx) {
             Poll::Ready(answer) => {
                 if let Some(noted_by) = self.pending.take() {
@@ -124,22 +130,20 @@ impl StateCaller {
         self.no_longer_pending();
     }
 
-    /// The state, unless it is not free.
+    /// The state, or why nobody enters it now.
     fn enter<'a>(
         &self,
         access: &'a dyn LoopAccess,
         entry: StateEntry,
-    ) -> Result<Option<EnteredState<'a>>, Error> {
-        loop {
-            match (access.try_enter(), entry) {
-                (Admission::Entered, _) => break,
-                (_, StateEntry::IfFree) => return Ok(None),
-                (Admission::Congested, StateEntry::ForNewWork) => thread::sleep(CONGESTED_PAUSE),
-                _ if access.enter() => break,
-                _ => return Err(self.db.closed()),
-            }
+    ) -> Result<Result<EnteredState<'a>, Admission>, Error> {
+        match (access.try_enter(), entry) {
+            (Admission::Entered, _) => {}
+            (_, StateEntry::IfFree) => return Ok(Err(Admission::Occupied)),
+            (Admission::Congested, StateEntry::ForNewWork) => return Ok(Err(Admission::Congested)),
+            _ if access.enter() => {}
+            _ => return Err(self.db.closed()),
         }
-        Ok(Some(EnteredState::new(access)))
+        Ok(Ok(EnteredState::new(access)))
     }
 
     fn no_longer_pending(&mut self) {

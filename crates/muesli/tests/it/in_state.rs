@@ -25,7 +25,9 @@ fn done<T>(
         match caller.poll(future.as_mut(), cx, StateEntry::OnceFree) {
             Ok(PolledInState::Ready(answer)) => Poll::Ready(answer),
             Ok(PolledInState::Waiting) => Poll::Pending,
-            Ok(PolledInState::Occupied) => panic!("it waits until the state is free"),
+            Ok(PolledInState::Occupied | PolledInState::Congested) => {
+                panic!("it waits until the state is free")
+            }
             Err(error) => Poll::Ready(Err(error)),
         }
     }))
