@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import muesli
+from muesli import _native
 
 
 def run(text: str, *arguments: object) -> str:
@@ -39,6 +41,28 @@ asyncio.run(asyncio.wait_for(main(), 20))
 def test_tasks_are_told_that_the_log_has_failed(tmp_path: Path) -> None:
     """The loop ends while they wait for their commits, and wakes nobody."""
     assert "File too large" in run(FAILING_LOG, tmp_path)
+
+
+def test_operations_that_are_forgotten_leave_nothing_open(tmp_path: Path) -> None:
+    db = muesli.open(tmp_path / "data")
+    space = db.space("s")
+    for forgotten in range(4):
+        begin = _native.Operation.begin(db._core)
+        assert begin.poll()
+        if forgotten > 0:
+            tx = begin.answer()
+            put = tx.put(space, b"a", b"b")
+            if forgotten > 1:
+                assert put.poll()
+                commit = tx.commit()
+                if forgotten > 2:
+                    commit.poll()  # It waits for the disk.
+                del commit
+            del put, tx
+        del begin
+    began = time.monotonic()
+    db.close()
+    assert time.monotonic() - began < 0.8, "no transaction is open that is waited for"
 
 
 FORKED_IN_A_BODY = """
