@@ -9,6 +9,7 @@ from typing import Any
 
 import muesli
 import pytest
+from muesli import _asyncio
 
 
 def within(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -208,6 +209,38 @@ def test_a_log_is_waited_for(tmp_path: Any) -> None:
         within(main())
         with db.snapshot() as tx:
             assert len(list(tx.scan(space))) == 50
+
+
+class Congested:
+    """An operation of a loop that takes no new work at first."""
+
+    def __init__(self) -> None:
+        self.polled = 0
+
+    def poll(self) -> bool | None:
+        self.polled += 1
+        return None if self.polled < 5 else True
+
+    def answer(self) -> str:
+        return "answer"
+
+
+def test_others_run_until_a_loop_takes_new_work() -> None:
+    ran = []
+
+    async def other() -> None:
+        while True:
+            ran.append("other")
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        beside = asyncio.create_task(other())
+        operation: Any = Congested()
+        assert await _asyncio._finish(operation) == "answer"
+        beside.cancel()
+
+    within(main())
+    assert len(ran) > 2
 
 
 def test_procedures_are_called(procedures_db: muesli.Database) -> None:
