@@ -140,9 +140,9 @@ def test_the_timeout_is_that_of_all_attempts(db: muesli.Database) -> None:
 
     with pytest.raises(muesli.TransactionTimeoutError):
         db.timeout(0.4).run(overtaken)
-    assert len(runs) == 2
+    assert len(runs) <= 2
     runs.clear()
     db.delete(space, b"a")
     with pytest.raises(muesli.TransactionTimeoutError):
         within(db.timeout(0.4).aio.run(overtaken_as_a_task))
-    assert len(runs) == 2
+    assert len(runs) <= 2
