@@ -100,6 +100,32 @@ def test_a_signal_ends_a_wait(running: Server) -> None:
         assert db.get(space, b"a") is None
 
 
+def test_a_server_without_memory_is_asked_again(program: str) -> None:
+    """A refusal that may be over soon is one as after a conflict, though it is told as another."""
+    with (
+        started(program, "--memory-bytes", str(1 << 20)) as running,
+        muesli.connect(running.address, attempts=3) as db,
+    ):
+        space, runs = db.space("s", key=muesli.U32), []
+        db.put(space, 1, b"a" * 2_000_000)  # Now it is over its limit.
+        time.sleep(0.2)
+
+        def put(tx: muesli.Transaction) -> None:
+            runs.append("thread")
+            tx.put(space, 0, b"a" * 2_000_000)
+
+        async def put_as_a_task(tx: muesli.AsyncTransaction) -> None:
+            runs.append("task")
+            await tx.put(space, 0, b"a" * 2_000_000)
+
+        with pytest.raises(muesli.UnavailableError) as raised:
+            db.run(put)
+        assert raised.value.retryable
+        with pytest.raises(muesli.UnavailableError):
+            asyncio.run(asyncio.wait_for(db.aio.run(put_as_a_task), 60))
+        assert runs == ["thread"] * 3 + ["task"] * 3
+
+
 def test_a_signal_ends_the_wait_for_a_procedure(program: str) -> None:
     with (
         started(program, "--protocol", "granola") as running,
