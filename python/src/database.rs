@@ -1,10 +1,9 @@
 //! A database, as the Python class `Database` has it.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
 
 use muesli::blocking::StateCaller;
 use muesli::{Class, Db, Error, Fragment, Outcome, Place, ProcedureId, Retry, SmallBytes};
@@ -12,18 +11,22 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::errors::{ConflictError, TransactionId, TransactionTimeoutError, misuse, raised};
+use crate::bodies::attempts::Attempts;
+use crate::bodies::running::{Running, refuse_within_body};
+use crate::callers::DatabaseCaller;
+use crate::errors::{TransactionId, misuse, raised, runs_again};
 use crate::forks::ForkedProcess;
 use crate::history;
 use crate::opening::space_options;
 use crate::transaction::{EndedBy, Transaction};
 use crate::values::codec::Codec;
 use crate::values::space::Space;
-use crate::waiting::sleep;
+use crate::waiting::{sleep, wait};
 
 /// A database that is open; its handles share it.
 pub struct OpenDatabase {
-    db: Db,
+    /// There until it is dropped.
+    db: Option<Db>,
     process: ForkedProcess,
     retry: Retry,
     closed: AtomicBool,
@@ -33,12 +36,37 @@ pub struct OpenDatabase {
     record: Option<PathBuf>,
 }
 
+/// The databases that may be open.
+static OPENED: Mutex<Vec<Weak<OpenDatabase>>> = Mutex::new(Vec::new());
+
+/// The lock is held for moments, with the interpreter's lock held.
+fn opened_databases() -> MutexGuard<'static, Vec<Weak<OpenDatabase>>> {
+    OPENED.lock().unwrap_or_else(|broken| broken.into_inner())
+}
+
+/// The databases of this process that are open.
+#[pyfunction]
+pub fn opened() -> Vec<Core> {
+    let opened: Vec<_> = opened_databases().iter().filter_map(Weak::upgrade).collect();
+    opened.into_iter().filter(|it| it.process.is_current()).filter_map(Core::of).collect()
+}
+
+impl OpenDatabase {
+    /// The process that has its loops.
+    pub fn process(&self) -> ForkedProcess {
+        self.process
+    }
+}
+
 impl Drop for OpenDatabase {
     fn drop(&mut self) {
+        let mut db = self.db.take();
         // To close it would wait for threads that this process does not have.
         if !self.process.is_current() {
-            std::mem::forget(self.db.clone());
+            return std::mem::forget(db);
         }
+        // Threads of Python may be in the way of its end; an interpreter that ends has none.
+        let _ = Python::try_attach(|py| py.detach(|| drop(db.take())));
     }
 }
 
@@ -46,10 +74,12 @@ impl Drop for OpenDatabase {
 pub type FragmentParts = (String, u32, Py<Space>, Vec<u8>, Vec<u8>);
 
 /// A handle of a database, with options of its own.
-#[pyclass(frozen, weakref, module = "muesli._native")]
+#[pyclass(frozen, module = "muesli._native")]
+#[derive(Clone)]
 pub struct Core {
-    shared: Arc<OpenDatabase>,
+    /// Dropped before what all handles share, which closes the database at the end.
     db: Db,
+    shared: Arc<OpenDatabase>,
     timeout: Duration,
 }
 
@@ -66,28 +96,32 @@ impl Core {
         index: Option<&str>,
     ) -> PyResult<Space> {
         self.check()?;
-        let space = match (self.db.space(&name), index) {
-            (Err(_), Some(index)) => {
-                let options = space_options(index)?;
-                py.detach(|| self.db.create_space(&name, options))
-            }
+        let options = index.map(space_options).transpose()?;
+        let space = py.detach(|| match (self.db.space(&name), options) {
+            (Err(_), Some(options)) => self.db.create_space(&name, options),
             (found, _) => found,
-        };
+        });
         Ok(Space::new(space.map_err(raised)?, name, key, value))
     }
 
     /// The names of all spaces.
-    fn spaces(&self) -> PyResult<Vec<String>> {
+    fn spaces(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.check()?;
-        let catalog = self.db.catalog();
+        let catalog = py.detach(|| self.db.catalog());
         let names = catalog.spaces().iter().map(|space| space.name.clone());
         Ok(names.filter(|name| !name.starts_with("muesli.")).collect())
     }
 
     /// Begins a transaction.
     fn begin(&self, py: Python<'_>) -> PyResult<Transaction> {
-        Running::refuse(&self.shared)?;
-        Transaction::begin(py, self, EndedBy::Owner)
+        refuse_within_body(py, &self.shared)?;
+        let begun = Transaction::begin(py, (self, &self.db), EndedBy::Owner, || Ok(()))?;
+        begun.map_err(raised)
+    }
+
+    /// Refuses to begin a transaction within a body.
+    fn refuse_within_body(&self, py: Python<'_>) -> PyResult<()> {
+        refuse_within_body(py, &self.shared)
     }
 
     /// Runs a body in a transaction, again after a conflict.
@@ -98,19 +132,10 @@ impl Core {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
-        let _running = Running::begin(&self.shared)?;
-        let (mut attempts, mut began) = (0, None);
-        loop {
-            let tx = Bound::new(py, Transaction::begin(py, self, EndedBy::Runner)?)?;
-            match self.attempt(py, &tx, body, (args, kwargs))? {
-                AttemptEnd::Committed(answer) => return Ok(answer),
-                AttemptEnd::Conflict(error) => {
-                    attempts += 1;
-                    let began = *began.get_or_insert_with(Instant::now);
-                    self.pause_after(py, attempts, began, error)?;
-                }
-            }
-        }
+        let running = Running::begin(py, &self.shared)?;
+        let answer = self.repeat(py, body, (args, kwargs));
+        running.end(py);
+        answer
     }
 
     /// A handle whose transactions only read.
@@ -147,18 +172,16 @@ impl Core {
     /// Runs a one-round transaction of these fragments; the bytes that each answered.
     fn invoke(&self, py: Python<'_>, fragments: Vec<FragmentParts>) -> PyResult<Vec<Py<PyBytes>>> {
         self.check()?;
-        Running::refuse(&self.shared)?;
-        let fragments = fragments_of(fragments);
-        let invoked = py.detach(|| self.db.blocking().invoke(Class::Auto, fragments));
-        let results = invoked.map_err(raised)?.results;
+        refuse_within_body(py, &self.shared)?;
+        let invoke = self.db.invoke(Class::Auto, fragments_of(fragments));
+        let results = wait(py, &mut self.caller(), invoke)?.results;
         Ok(results.iter().map(|bytes| PyBytes::new(py, bytes.as_slice()).unbind()).collect())
     }
 
     /// What has become of a transaction whose outcome was unknown.
     fn outcome(&self, py: Python<'_>, transaction: &TransactionId) -> PyResult<&'static str> {
         self.check()?;
-        let outcome = py.detach(|| self.db.blocking().outcome(transaction.0));
-        Ok(match outcome.map_err(raised)? {
+        Ok(match wait(py, &mut self.caller(), self.db.outcome(transaction.0))? {
             Outcome::Committed(_) => "committed",
             Outcome::Aborted(_) => "aborted",
             Outcome::NotKnown(_) => "unknown",
@@ -168,20 +191,6 @@ impl Core {
     /// How many attempts of bodies met a conflict.
     fn conflicts(&self) -> u64 {
         self.shared.conflicts.load(Ordering::Relaxed)
-    }
-
-    /// A number for the database, unlike that of each other one that is open.
-    #[getter]
-    fn number(&self) -> usize {
-        Arc::as_ptr(&self.shared) as usize
-    }
-
-    /// How long to wait, in seconds, after so many attempts; an error: it was tried too often.
-    fn retry_pause(&self, attempts: u32, error: Bound<'_, PyAny>) -> PyResult<f64> {
-        match self.pause(attempts) {
-            Some(pause) => Ok(pause.as_secs_f64()),
-            None => Err(PyErr::from_value(error)),
-        }
     }
 
     /// Makes the files of a database in a folder as short as they can be; their bytes before and
@@ -197,8 +206,8 @@ impl Core {
         self.shared.process.check()?;
         self.shared.closed.store(true, Ordering::Relaxed);
         py.detach(|| {
-            let catalog = self.shared.db.catalog();
-            let reports = self.shared.db.close();
+            let catalog = self.db.catalog();
+            let reports = self.db.close();
             match &self.shared.record {
                 Some(path) if !reports.is_empty() => history::write(&reports, &catalog, path),
                 _ => Ok(()),
@@ -218,9 +227,18 @@ impl Core {
     pub fn new(db: Db, retry: Retry, timeout: Duration, record: Option<PathBuf>) -> Core {
         let process = ForkedProcess::current();
         let (closed, conflicts) = (AtomicBool::new(false), AtomicU64::new(0));
-        let shared = OpenDatabase { db: db.clone(), process, retry, closed, conflicts, record };
+        let shared = Some(db.clone());
+        let shared = OpenDatabase { db: shared, process, retry, closed, conflicts, record };
         let shared = Arc::new(shared);
-        Core { shared, db, timeout }
+        let mut opened = opened_databases();
+        opened.retain(|it| it.strong_count() > 0);
+        opened.push(Arc::downgrade(&shared));
+        Core { db, shared, timeout }
+    }
+
+    /// A handle of a database that was opened before.
+    fn of(shared: Arc<OpenDatabase>) -> Option<Core> {
+        Some(Core { db: shared.db.clone()?, shared, timeout: Duration::MAX })
     }
 
     /// The database handle.
@@ -238,28 +256,70 @@ impl Core {
     }
 
     /// Who polls futures of this thread.
-    pub fn caller(&self) -> StateCaller {
-        StateCaller::new(&self.db)
+    pub fn caller(&self) -> DatabaseCaller {
+        DatabaseCaller::new(StateCaller::new(&self.db), self.shared.clone())
+    }
+
+    /// What its handles share.
+    pub fn shared(&self) -> &Arc<OpenDatabase> {
+        &self.shared
+    }
+
+    /// For how long its transactions may be open.
+    pub fn time_limit(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Counts a conflict; how long to pause after so many attempts. `None`: no more are made.
+    pub fn count_conflict(&self, attempts: u32) -> Option<Duration> {
+        self.shared.conflicts.fetch_add(1, Ordering::Relaxed);
+        let Retry { pause, pause_max, .. } = self.shared.retry;
+        let most = pause.saturating_mul(1 << attempts.min(20)).min(pause_max);
+        (attempts < self.shared.retry.attempts).then(|| most.mul_f64(fastrand::f64()))
     }
 
     fn with(&self, db: Db) -> Core {
-        Core { shared: self.shared.clone(), db, timeout: self.timeout }
+        Core { db, shared: self.shared.clone(), timeout: self.timeout }
+    }
+
+    /// Attempts until one commits, or is not to be tried again.
+    fn repeat(
+        &self,
+        py: Python<'_>,
+        body: &Bound<'_, PyAny>,
+        with: (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
+    ) -> PyResult<Py<PyAny>> {
+        let mut attempts = Attempts::begin();
+        loop {
+            match self.attempt(py, &attempts, body, with)? {
+                AttemptEnd::Committed(answer) => return Ok(answer),
+                AttemptEnd::Conflict(error) => sleep(py, attempts.after_conflict(self, error)?)?,
+            }
+        }
     }
 
     fn attempt(
         &self,
         py: Python<'_>,
-        tx: &Bound<'_, Transaction>,
+        attempts: &Attempts,
         body: &Bound<'_, PyAny>,
         (args, kwargs): (&Bound<'_, PyTuple>, Option<&Bound<'_, PyDict>>),
     ) -> PyResult<AttemptEnd> {
+        let handle = attempts.handle(self)?;
+        let check = || attempts.check(self);
+        let tx = match Transaction::begin(py, (self, &handle), EndedBy::Runner, check)? {
+            Ok(begun) => Bound::new(py, begun)?,
+            Err(error) if runs_again(&error) => return Ok(AttemptEnd::Conflict(raised(error))),
+            Err(error) => return Err(raised(error)),
+        };
         let first = std::iter::once(tx.clone().into_any());
         let all = PyTuple::new(py, first.chain(args.iter()).collect::<Vec<_>>())?;
         let answer = match body.call(all, kwargs) {
             Ok(answer) => answer,
             Err(error) => {
                 let has_conflict = tx.get().has_conflict()?;
-                tx.get().rollback(py)?;
+                // In a process that was forked in the body its error goes on, too.
+                let _ = tx.get().rollback(py);
                 // What a body makes of a conflict is of no interest, but for what ends programs.
                 return match has_conflict && error.is_instance_of::<PyException>(py) {
                     true => Ok(AttemptEnd::Conflict(error)),
@@ -270,46 +330,12 @@ impl Core {
         if !tx.get().is_open()? {
             return Ok(AttemptEnd::Committed(answer.unbind())); // The body has rolled it back.
         }
-        match tx.get().end(py) {
+        match tx.get().end(py)? {
             Ok(()) => Ok(AttemptEnd::Committed(answer.unbind())),
-            Err(error) if is_conflict(py, &error) => Ok(AttemptEnd::Conflict(error)),
-            Err(error) => Err(error),
+            Err(error) if runs_again(&error) => Ok(AttemptEnd::Conflict(raised(error))),
+            Err(error) => Err(raised(error)),
         }
     }
-
-    /// Pauses after a conflict, or gives up.
-    fn pause_after(
-        &self,
-        py: Python<'_>,
-        attempts: u32,
-        began: Instant,
-        error: PyErr,
-    ) -> PyResult<()> {
-        let Some(pause) = self.pause(attempts) else { return Err(error) };
-        if began.elapsed() >= self.timeout {
-            let text = format!(
-                "the transaction met conflicts for longer than its timeout of {} ms; nothing was \
-                 changed",
-                self.timeout.as_millis()
-            );
-            return Err(TransactionTimeoutError::new_err(text));
-        }
-        sleep(py, pause)
-    }
-
-    /// Counts a conflict; how long to pause after so many attempts. `None`: no more are made.
-    fn pause(&self, attempts: u32) -> Option<Duration> {
-        self.shared.conflicts.fetch_add(1, Ordering::Relaxed);
-        let Retry { pause, pause_max, .. } = self.shared.retry;
-        let most = pause.saturating_mul(1 << attempts.min(20)).min(pause_max);
-        (attempts < self.shared.retry.attempts).then(|| most.mul_f64(fastrand::f64()))
-    }
-}
-
-/// Whether a transaction that ended so is to be run again.
-fn is_conflict(py: Python<'_>, error: &PyErr) -> bool {
-    let is_retryable = || error.value(py).getattr("retryable").and_then(|it| it.is_truthy());
-    error.is_instance_of::<ConflictError>(py) && is_retryable().unwrap_or(false)
 }
 
 /// A time that is given in seconds.
@@ -325,42 +351,4 @@ pub fn fragments_of(parts: Vec<FragmentParts>) -> Vec<Fragment> {
         arguments: SmallBytes::new(&arguments),
     };
     parts.into_iter().map(fragment).collect()
-}
-
-thread_local! {
-    /// The databases of which a body runs on this thread.
-    static RUNNING: RefCell<Vec<*const OpenDatabase>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A body runs on this thread, until this is dropped.
-struct Running;
-
-impl Running {
-    fn begin(database: &Arc<OpenDatabase>) -> PyResult<Running> {
-        Running::refuse(database)?;
-        RUNNING.with_borrow_mut(|running| running.push(Arc::as_ptr(database)));
-        Ok(Running)
-    }
-
-    /// Refuses to begin another transaction within a body: it would not see what the body wrote,
-    /// and might wait for the body's own.
-    fn refuse(database: &Arc<OpenDatabase>) -> PyResult<()> {
-        let database = Arc::as_ptr(database);
-        match RUNNING.with_borrow(|running| running.contains(&database)) {
-            false => Ok(()),
-            true => Err(misuse(
-                "a transaction's body runs on this thread, and no other transaction of the same \
-                 database begins within it: use the body's own, and pass it to the functions that \
-                 it calls",
-            )),
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        RUNNING.with_borrow_mut(|running| {
-            let _ = running.pop();
-        });
-    }
 }

@@ -84,6 +84,14 @@ impl TransactionId {
     }
 }
 
+/// Whether a body is run again that met this: another attempt may well commit.
+pub fn runs_again(error: &Error) -> bool {
+    match error {
+        Error::Conflict { reason, .. } => reason.is_retryable(),
+        other => other.kind() == ErrorKind::Conflict && other.is_retryable(),
+    }
+}
+
 /// The exception of an error.
 pub fn raised(error: Error) -> PyErr {
     let (text, retryable) = (error.to_string(), error.is_retryable());

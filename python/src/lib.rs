@@ -4,6 +4,8 @@
 //! outside of the loops' states, and each operation is polled in one (`waiting`, for threads;
 //! `tasks`, for tasks of asyncio).
 
+mod bodies;
+mod callers;
 mod database;
 mod errors;
 mod forks;
@@ -21,8 +23,12 @@ use pyo3::prelude::*;
 /// The native part of the package.
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
-    use crate::database::Core;
+    use crate::bodies::task_attempts::TaskAttempts;
+    #[pymodule_export]
+    use crate::database::{Core, opened};
     #[pymodule_export]
     use crate::errors::{
         AnswerLostError, ClosedError, ConflictError, DataError, ForkedError, LimitError,
@@ -42,6 +48,8 @@ mod _native {
     #[pymodule_export]
     use crate::tasks::transaction::TaskTransaction;
     #[pymodule_export]
+    use crate::tasks::wakers::end_waking;
+    #[pymodule_export]
     use crate::transaction::Transaction;
     #[pymodule_export]
     use crate::values::codec::Codec;
@@ -49,4 +57,10 @@ mod _native {
     use crate::values::scan::Scan;
     #[pymodule_export]
     use crate::values::space::Space;
+
+    /// Exceptions that no answer of a database was made to.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.py().get_type::<MuesliError>().setattr("retryable", false)
+    }
 }

@@ -32,14 +32,14 @@ impl Rows {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let space = self.scan.space.get();
+        let (space, open) = (self.scan.space.get(), self.transaction.get().open()?);
         if let Some(row) = self.pop() {
             return space.decode_row(py, &row).map(Some);
         }
         if self.scan.done() {
             return Ok(None);
         }
-        let (open, range) = (self.transaction.get().open()?, self.scan.next_range());
+        let range = self.scan.next_range();
         let scan = async { open.note(open.tx().scan(space.space, range).await) };
         let rows = wait(py, &mut open.caller(), scan)?;
         self.scan.advance(&rows);

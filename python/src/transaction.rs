@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-use muesli::SmallBytes;
+use muesli::{Db, Error, SmallBytes};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::database::Core;
 use crate::errors::{misuse, raised};
-use crate::open_transaction::{OpenTransaction, met_conflict};
+use crate::open_transaction::OpenTransaction;
 use crate::rows::Rows;
 use crate::values::scan::Scan;
 use crate::values::space::Space;
-use crate::waiting::{wait, wait_for_begin};
+use crate::waiting::{wait, wait_for_begin, wait_for_end};
 
 /// Who ends a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Transaction {
     /// Commits: all that was written takes effect, or nothing.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.refuse_in_body()?;
-        self.end(py)
+        self.end(py)?.map_err(raised)
     }
 
     /// Rolls back: nothing of what was written takes effect.
@@ -151,23 +151,30 @@ impl Transaction {
     fn __exit__(&self, py: Python<'_>, exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
         let failed = exception.get_item(0).is_ok_and(|kind| !kind.is_none());
         if failed {
-            self.rollback(py)?;
+            // What ends the block goes on, also in a process that was forked in it.
+            let _ = self.rollback(py);
         } else if self.is_open()? {
-            self.end(py)?;
+            self.end(py)?.map_err(raised)?;
         }
         Ok(false)
     }
 }
 
 impl Transaction {
-    /// Begins one.
-    pub fn begin(py: Python<'_>, core: &Core, ended_by: EndedBy) -> PyResult<Transaction> {
+    /// Begins one of this handle, for as long as a check does not fail.
+    pub fn begin(
+        py: Python<'_>,
+        (core, handle): (&Core, &Db),
+        ended_by: EndedBy,
+        check: impl Fn() -> PyResult<()>,
+    ) -> PyResult<Result<Transaction, Error>> {
         core.check()?;
         let mut caller = core.caller();
-        let db = caller.db().clone();
-        let begun = wait_for_begin(py, &mut caller, db.begin())?;
-        let state = TransactionState::Open(OpenTransaction::new(begun, caller));
-        Ok(Transaction { state: Mutex::new(state), ended_by })
+        let begun = wait_for_begin(py, &mut caller, handle.begin(), check)?;
+        Ok(begun.map(|begun| {
+            let state = TransactionState::Open(OpenTransaction::new(begun, caller));
+            Transaction { state: Mutex::new(state), ended_by }
+        }))
     }
 
     /// The transaction, while it is open.
@@ -183,28 +190,27 @@ impl Transaction {
     }
 
     /// Commits, if it is open; a body may have rolled it back.
-    pub fn end(&self, py: Python<'_>) -> PyResult<()> {
+    pub fn end(&self, py: Python<'_>) -> PyResult<Result<(), Error>> {
         self.open()?;
         let state = std::mem::replace(&mut *self.state()?, TransactionState::Ended);
-        let TransactionState::Open(open) = state else { return Ok(()) };
+        let TransactionState::Open(open) = state else { return Ok(Ok(())) };
         let open = Arc::try_unwrap(open).map_err(|open| {
             // Another thread is in the middle of an operation of it, and rolls it back at its end.
             drop(open);
             misuse("the transaction was committed while another thread used it: rolled back")
         })?;
-        let has_conflict = open.has_conflict();
-        let (transaction, mut caller) = open.into_parts();
-        if has_conflict {
-            py.detach(|| caller.end_in_state(|| drop(transaction)));
-            return Err(raised(met_conflict()));
+        if let Some(conflict) = open.conflict() {
+            py.detach(|| drop(open));
+            return Ok(Err(conflict));
         }
-        wait(py, &mut caller, transaction.commit())
+        let (transaction, mut caller) = open.into_parts();
+        wait_for_end(py, &mut caller, transaction.commit())
     }
 
     /// Whether an operation of it met a conflict.
     pub fn has_conflict(&self) -> PyResult<bool> {
         Ok(match &*self.state()? {
-            TransactionState::Open(open) => open.has_conflict(),
+            TransactionState::Open(open) => open.conflict().is_some(),
             TransactionState::RolledBack | TransactionState::Ended => false,
         })
     }

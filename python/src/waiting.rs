@@ -6,6 +6,7 @@
 //! locks cannot wait for each other.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,9 @@ use crate::errors::raised;
 
 /// While a thread waits, signals (as of Ctrl-C) are looked for so often.
 const SIGNALS_WITHIN: Duration = Duration::from_millis(50);
+
+/// A loop that takes no new work is asked again after so long.
+const CONGESTED_PAUSE: Duration = Duration::from_millis(1);
 
 /// Wakes a thread that waits.
 struct ThreadWaker {
@@ -70,47 +74,69 @@ pub fn wait<T: Send, F>(py: Python<'_>, caller: &mut StateCaller, future: F) -> 
 where
     F: Future<Output = Result<T, Error>> + Send,
 {
-    wait_with(py, caller, StateEntry::OnceFree, future)
+    wait_for_end(py, caller, future)?.map_err(raised)
 }
 
-/// As [`wait`], for the begin of a transaction.
+/// As [`wait`], with an error of the database as it is.
+pub fn wait_for_end<T: Send, F>(
+    py: Python<'_>,
+    caller: &mut StateCaller,
+    future: F,
+) -> PyResult<Result<T, Error>>
+where
+    F: Future<Output = Result<T, Error>> + Send,
+{
+    wait_with(py, caller, future, StateEntry::OnceFree, || Ok(()))
+}
+
+/// As [`wait_for_end`], for the begin of a transaction, until a check fails.
 pub fn wait_for_begin<T: Send, F>(
     py: Python<'_>,
     caller: &mut StateCaller,
     future: F,
-) -> PyResult<T>
+    check: impl Fn() -> PyResult<()>,
+) -> PyResult<Result<T, Error>>
 where
     F: Future<Output = Result<T, Error>> + Send,
 {
-    wait_with(py, caller, StateEntry::ForNewWork, future)
+    wait_with(py, caller, future, StateEntry::ForNewWork, check)
 }
 
 fn wait_with<T: Send, F>(
     py: Python<'_>,
     caller: &mut StateCaller,
-    entry: StateEntry,
     future: F,
-) -> PyResult<T>
+    entry: StateEntry,
+    check: impl Fn() -> PyResult<()>,
+) -> PyResult<Result<T, Error>>
 where
     F: Future<Output = Result<T, Error>> + Send,
 {
     let mut future = pin!(Some(future));
     WAKER.with(|(thread, waker)| {
-        let poll = |caller: &mut StateCaller, future: Pin<&mut Option<F>>, entry| {
-            caller.poll(running(future), &mut Context::from_waker(waker), entry)
+        let poll = |caller: &mut StateCaller, mut future: Pin<&mut Option<F>>, entry| {
+            let polled = catch_unwind(AssertUnwindSafe(|| {
+                caller.poll(running(future.as_mut()), &mut Context::from_waker(waker), entry)
+            }));
+            polled.unwrap_or_else(|panic| {
+                caller.end_in_state(|| future.set(None));
+                resume_unwind(panic)
+            })
         };
         let mut polled = poll(caller, future.as_mut(), StateEntry::IfFree);
         loop {
-            match polled.map_err(raised)? {
-                PolledInState::Ready(answer) => return answer.map_err(raised),
-                PolledInState::Occupied => {}
+            let goes_on = match polled.map_err(raised)? {
+                PolledInState::Ready(answer) => return Ok(answer),
+                PolledInState::Occupied => Ok(()),
                 PolledInState::Waiting => {
                     py.detach(|| thread.wait());
-                    if let Err(interrupted) = py.check_signals() {
-                        py.detach(|| caller.end_in_state(|| future.as_mut().set(None)));
-                        return Err(interrupted);
-                    }
+                    py.check_signals()
                 }
+                PolledInState::Congested => check().and_then(|()| sleep(py, CONGESTED_PAUSE)),
+            };
+            if let Err(interrupted) = goes_on {
+                py.detach(|| caller.end_in_state(|| future.as_mut().set(None)));
+                return Err(interrupted);
             }
             polled = py.detach(|| poll(caller, future.as_mut(), entry));
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import muesli
@@ -47,10 +48,10 @@ class Server:
     process: subprocess.Popen[str]
 
 
-@pytest.fixture
-def running(program: str) -> Iterator[Server]:
-    """A server with an empty database in memory."""
-    command = [program, "start", "--durability", "memory", "--listen", "127.0.0.1:0"]
+@contextmanager
+def started(program: str, *options: str) -> Iterator[Server]:
+    """A server with an empty database in memory, until the end of a block."""
+    command = [program, "start", "--durability", "memory", "--listen", "127.0.0.1:0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -58,6 +59,13 @@ def running(program: str) -> Iterator[Server]:
             yield Server(line.split("listens on ")[1].split(";")[0], process)
         finally:
             process.kill()
+
+
+@pytest.fixture
+def running(program: str) -> Iterator[Server]:
+    """Such a server."""
+    with started(program) as server:
+        yield server
 
 
 @pytest.fixture

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from typing import Any
 
 import muesli
 import pytest
+from muesli import _asyncio
 
 
 def within(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -115,7 +117,9 @@ def test_conflicts_without_end_are_raised() -> None:
 
         async def never(tx: muesli.AsyncTransaction) -> None:
             runs.append(await tx.get(space, b"a", 0))
-            await asyncio.to_thread(db.put, space, b"a", len(runs))
+            # Another thread, but not in the context of this one, where a body runs.
+            event_loop = asyncio.get_running_loop()
+            await event_loop.run_in_executor(None, db.put, space, b"a", len(runs))
             await tx.put(space, b"a", -1)
 
         with pytest.raises(muesli.ConflictError):
@@ -141,6 +145,9 @@ def test_a_task_that_is_cancelled_rolls_back(db: muesli.Database) -> None:
         assert await db.aio.get(space, b"a") is None
 
     within(main())
+    began = time.monotonic()
+    db.close()
+    assert time.monotonic() - began < 0.8, "no transaction is open that is waited for"
 
 
 def test_a_transaction_within_a_body_is_refused(db: muesli.Database) -> None:
@@ -202,6 +209,38 @@ def test_a_log_is_waited_for(tmp_path: Any) -> None:
         within(main())
         with db.snapshot() as tx:
             assert len(list(tx.scan(space))) == 50
+
+
+class Congested:
+    """An operation of a loop that takes no new work at first."""
+
+    def __init__(self) -> None:
+        self.polled = 0
+
+    def poll(self) -> bool | None:
+        self.polled += 1
+        return None if self.polled < 5 else True
+
+    def answer(self) -> str:
+        return "answer"
+
+
+def test_others_run_until_a_loop_takes_new_work() -> None:
+    ran = []
+
+    async def other() -> None:
+        while True:
+            ran.append("other")
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        beside = asyncio.create_task(other())
+        operation: Any = Congested()
+        assert await _asyncio._finish(operation) == "answer"
+        beside.cancel()
+
+    within(main())
+    assert len(ran) > 2
 
 
 def test_procedures_are_called(procedures_db: muesli.Database) -> None:

@@ -58,6 +58,7 @@ def test_tuples_as_keys_are_in_the_order_of_python(db: muesli.Database) -> None:
         (muesli.STR, "\u00e4\0"),
         (muesli.JSON, {"a": [1, 2.5, None, "\u00e4"]}),
         (muesli.MSGPACK, {"a": [1, b"\0", None]}),
+        (muesli.MSGPACK, {1: "a", 2: {3: "b"}}),
         (muesli.BOOL, False),
         (muesli.I128, -(2**100)),
         (muesli.tuple_of(muesli.STR, muesli.I8), ("a", -3)),
@@ -116,9 +117,13 @@ def test_what_is_no_such_value_is_refused(
 def test_what_was_stored_otherwise_is_an_error_of_data(db: muesli.Database) -> None:
     db.put(db.space("s"), b"\xff", b"\xff\xff")
     codecs: list[muesli.Codec[Any]] = [muesli.STR, muesli.BOOL, muesli.U64]
-    for codec in [*codecs, muesli.tuple_of(muesli.STR)]:
-        with pytest.raises(muesli.DataError):
+    codecs += [muesli.JSON, muesli.tuple_of(muesli.STR), muesli.MSGPACK]
+    for codec in codecs:
+        with pytest.raises(muesli.DataError) as raised:
             db.get(db.space("s", value=codec), b"\xff")
+        assert not raised.value.retryable
+        if codec is muesli.MSGPACK:
+            continue  # The key alone is a number.
         with db.snapshot() as tx, pytest.raises(muesli.DataError):
             list(tx.scan(db.space("s", key=codec)))
 

@@ -167,9 +167,11 @@ def test_ranges_are_read_a_page_at_a_time(any_db: muesli.Database) -> None:
         assert list(tx.scan(space, limit=0)) == []
         assert tx.get_many(space, [("b", 0), ("c", 0)]) == [0, None]
         assert len(list(tx.scan(space))) == 301
-        unread = tx.scan(space)
-    with pytest.raises(muesli.MisuseError, match="already ended"):
-        next(unread)
+        unread, begun = tx.scan(space), tx.scan(space)
+        assert next(begun) == rows[0]
+    for ended in (unread, begun):
+        with pytest.raises(muesli.MisuseError, match="already ended"):
+            next(ended)
 
 
 def test_a_folder_keeps_what_was_committed(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
+import contextlib
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
@@ -12,7 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 from . import _native
 from ._calls import Call
 from ._codecs import BYTES
-from ._native import Codec, ConflictError, MisuseError, Space
+from ._native import Codec, ForkedError, MisuseError, Space
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -20,10 +20,8 @@ _R = TypeVar("_R")
 _D = TypeVar("_D")
 _P = ParamSpec("_P")
 
-_running: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar(
-    "muesli_running", default=frozenset()
-)
-"""The databases of which a body runs in this context."""
+_CONGESTED_PAUSE = 0.001
+"""A loop that takes no new work is asked again after so many seconds."""
 
 
 def _wake(future: asyncio.Future[None]) -> None:
@@ -32,21 +30,32 @@ def _wake(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-async def _finish(operation: _native.Operation) -> Any:
+async def _finish(
+    operation: _native.Operation, attempts: _native.TaskAttempts | None = None
+) -> Any:
     """Waits for an operation; one that is cancelled is given up."""
-    if not operation.poll():
-        event_loop = asyncio.get_running_loop()
-        try:
-            while True:
+    try:
+        while not (done := operation.poll()):
+            event_loop = asyncio.get_running_loop()
+            if done is None:
+                if attempts is not None:
+                    attempts.check()
+                await asyncio.sleep(_CONGESTED_PAUSE)
+            else:
                 waiting: asyncio.Future[None] = event_loop.create_future()
                 operation.attach(event_loop, waiting)
                 await waiting
-                if operation.poll():
-                    break
-        except BaseException:
+        return operation.answer()
+    except BaseException:
+        with contextlib.suppress(ForkedError):
             operation.cancel()
-            raise
-    return operation.answer()
+        raise
+
+
+def _roll_back(tx: _native.TaskTransaction) -> None:
+    """After an exception, which goes on also in a process that was forked meanwhile."""
+    with contextlib.suppress(ForkedError):
+        tx.rollback()
 
 
 class AsyncTransaction:
@@ -122,7 +131,7 @@ class _Begin:
     async def __aenter__(self) -> AsyncTransaction:
         if self._tx is not None:
             raise MisuseError("this transaction has already begun")
-        _refuse_within_body(self._core)
+        self._core.refuse_within_body()
         tx = await _finish(_native.Operation.begin(self._core))
         self._tx = AsyncTransaction(tx, is_body=False)
         return self._tx
@@ -137,17 +146,9 @@ class _Begin:
         if tx is None:
             return
         if error is not None:
-            await tx.rollback()
+            _roll_back(tx._tx)
         elif tx._tx.is_open:
             await tx._end()
-
-
-def _refuse_within_body(core: _native.Core) -> None:
-    if core.number in _running.get():
-        raise MisuseError(
-            "a transaction's body runs in this task, and no other transaction of the same database "
-            "begins within it: use the body's own, and pass it to the functions that it calls"
-        )
 
 
 class AsyncDatabase:
@@ -191,29 +192,15 @@ class AsyncDatabase:
         **kwargs: _P.kwargs,
     ) -> _R:
         """Runs an async function as a transaction, as `transaction` does."""
-        core = self._core
-        _refuse_within_body(core)
-        token = _running.set(_running.get() | {core.number})
+        attempts = _native.TaskAttempts(self._core)
         try:
-            attempts = 0
             while True:
-                native = await _finish(_native.Operation.begin(core))
-                tx = AsyncTransaction(native, is_body=True)
-                try:
-                    return await _attempt(tx, body, *args, **kwargs)
-                except Exception as error:
-                    has_conflict = native.has_conflict or _is_conflict_of_commit(native, error)
-                    native.rollback()
-                    if not has_conflict:
-                        raise
-                    attempts += 1
-                    pause = core.retry_pause(attempts, error)
-                except BaseException:
-                    native.rollback()
-                    raise
-                await asyncio.sleep(pause)
+                ended = await _attempt(attempts, body, *args, **kwargs)
+                if not isinstance(ended, _MetConflict):
+                    return ended
+                await asyncio.sleep(attempts.pause(ended.error))
         finally:
-            _running.reset(token)
+            attempts.end()
 
     @overload
     async def get(self, space: Space[_K, _V], key: _K) -> _V | None: ...
@@ -258,25 +245,51 @@ class AsyncDatabase:
 
     async def call_all(self, calls: Sequence[Call]) -> list[Any]:
         """Runs several procedures as one transaction in one round; what each answered."""
-        _refuse_within_body(self._core)
+        self._core.refuse_within_body()
         parts = [call.parts() for call in calls]
         results = await _finish(_native.Operation.invoke(self._core, parts))
         pairs = zip(calls, results, strict=True)
         return [call.answer.of_row(result) for call, result in pairs]
 
 
+class _MetConflict:
+    """How an attempt ended after which there is another one."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
 async def _attempt(
-    tx: AsyncTransaction,
+    attempts: _native.TaskAttempts,
     body: Callable[Concatenate[AsyncTransaction, _P], Awaitable[_R]],
     *args: _P.args,
     **kwargs: _P.kwargs,
-) -> _R:
-    answer = await body(tx, *args, **kwargs)
-    if tx._tx.is_open:  # Or else the body has rolled it back.
-        await tx._end()
+) -> _R | _MetConflict:
+    begin = attempts.begin()
+    try:
+        native: _native.TaskTransaction = await _finish(begin, attempts)
+    except Exception as error:
+        if begin.met_conflict:
+            return _MetConflict(error)
+        raise
+    try:
+        answer = await body(AsyncTransaction(native, is_body=True), *args, **kwargs)
+    except BaseException as error:
+        has_conflict = native.has_conflict
+        _roll_back(native)
+        # What a body makes of a conflict is of no interest, but for what ends tasks.
+        if has_conflict and isinstance(error, Exception):
+            return _MetConflict(error)
+        raise
+    if not native.is_open:
+        return answer  # The body has rolled it back.
+    commit = native.commit()
+    try:
+        await _finish(commit)
+    except Exception as error:
+        if commit.met_conflict:
+            return _MetConflict(error)
+        raise
     return answer
-
-
-def _is_conflict_of_commit(tx: _native.TaskTransaction, error: Exception) -> bool:
-    """Whether a transaction that is over met the conflict as it was to commit."""
-    return not tx.is_open and isinstance(error, ConflictError) and error.retryable

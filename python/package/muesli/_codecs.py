@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, TypeVar, overload
 
-from ._native import Codec
+from ._native import Codec, DataError
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
@@ -34,7 +34,14 @@ def _encode_json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-JSON: Codec[Any] = Codec("json", _encode_json, json.loads)
+def _decode_json(stored: bytes) -> Any:
+    try:
+        return json.loads(stored)
+    except ValueError as error:
+        raise DataError(f"stored bytes are not JSON: {error}") from error
+
+
+JSON: Codec[Any] = Codec("json", _encode_json, _decode_json)
 """JSON, in UTF-8. Of a dictionary whose order differs the bytes differ: it is for values."""
 
 
@@ -48,7 +55,10 @@ def _encode_msgpack(value: Any) -> bytes:
 def _decode_msgpack(stored: bytes) -> Any:
     import msgpack
 
-    return msgpack.unpackb(stored)
+    try:
+        return msgpack.unpackb(stored, strict_map_key=False)
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise DataError(f"stored bytes are not MessagePack: {error}") from error
 
 
 MSGPACK: Codec[Any] = Codec("msgpack", _encode_msgpack, _decode_msgpack)

@@ -6,7 +6,6 @@ import atexit
 import functools
 import inspect
 import os
-import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -26,8 +25,6 @@ _P = ParamSpec("_P")
 
 Index = Literal["ordered", "hash"]
 """How the keys of a space are found: in order, or by a hash, without ranges."""
-
-_opened: weakref.WeakSet[_native.Core] = weakref.WeakSet()
 
 
 class Database:
@@ -283,7 +280,7 @@ def open(
         transaction_bytes=transaction_bytes,
     )
     shape = (repositories, replicas, loops)
-    return _of(_native.open_database(path, shape, sync, read_only, common))
+    return Database(_native.open_database(path, shape, sync, read_only, common))
 
 
 def connect(
@@ -315,25 +312,23 @@ def connect(
     )
     if isinstance(secret, Path):
         secret = secret.read_bytes().strip()
-    return _of(_native.connect_database(list(addresses), secret, within, give_up_after, common))
-
-
-def _of(core: _native.Core) -> Database:
-    _opened.add(core)
+    core = _native.connect_database(list(addresses), secret, within, give_up_after, common)
     return Database(core)
 
 
 def _close_all() -> None:
     """Closes what a program that ends has left open, so that its histories are written."""
-    for core in list(_opened):
-        core.close()
-
-
-def _forked() -> None:
-    _native.note_fork()
-    _opened.clear()
+    failed: Exception | None = None
+    for core in _native.opened():
+        try:
+            core.close()
+        except Exception as error:
+            failed = failed or error
+    _native.end_waking()
+    if failed is not None:
+        raise failed
 
 
 atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_native.note_fork)

@@ -1,18 +1,22 @@
 //! Operations that asyncio's tasks await.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::task::{Context, Waker};
 
-use muesli::blocking::{PolledInState, StateCaller, StateEntry};
-use muesli::{Class, Error, SmallBytes, Transaction};
+use muesli::blocking::{PolledInState, StateEntry};
+use muesli::{Class, Db, Error, SmallBytes, Transaction};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::callers::DatabaseCaller;
 use crate::database::{Core, FragmentParts, fragments_of};
-use crate::errors::{misuse, raised};
+use crate::errors::{misuse, raised, runs_again};
+use crate::forks::ForkedProcess;
 use crate::open_transaction::OpenTransaction;
 use crate::tasks::transaction::TaskTransaction;
 use crate::tasks::wakers::OperationWaker;
@@ -43,17 +47,40 @@ pub type OperationFuture = Pin<Box<dyn Future<Output = Result<OperationAnswer, E
 
 struct OperationState {
     future: Option<OperationFuture>,
-    caller: StateCaller,
     answer: Option<Result<OperationAnswer, Error>>,
+    /// Held by who is to wake it, and by nobody else: where it is gone, nobody does.
+    waker: Weak<OperationWaker>,
+    caller: DatabaseCaller,
+}
+
+impl OperationState {
+    /// Ends what has not ended, in the state of the loop that it is of.
+    fn end(&mut self) {
+        let begun = self.answer.take_if(|it| matches!(it, Ok(OperationAnswer::Begun(_))));
+        let ended = (self.future.take(), begun);
+        match self.caller.process().is_current() {
+            // Its loop is in the other process, which ends it.
+            false => std::mem::forget(ended),
+            true if ended.0.is_none() && ended.1.is_none() => {}
+            true => self.caller.end_in_state(|| drop(ended)),
+        }
+    }
+}
+
+impl Drop for OperationState {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 /// An operation: it is polled until it is done, and then has an answer.
 #[pyclass(frozen, module = "muesli._native")]
 pub struct Operation {
     state: Mutex<OperationState>,
-    waker: Arc<OperationWaker>,
     entry: StateEntry,
     decoder: AnswerDecoder,
+    process: ForkedProcess,
+    conflict: AtomicBool,
 }
 
 #[pymethods]
@@ -61,16 +88,7 @@ impl Operation {
     /// Begins a transaction.
     #[staticmethod]
     fn begin(core: &Core) -> PyResult<Operation> {
-        core.check()?;
-        let (caller, db) = (core.caller(), core.db().clone());
-        let begin: OperationFuture =
-            Box::pin(
-                async move { db.begin().await.map(|it| OperationAnswer::Begun(Box::new(it))) },
-            );
-        let waker = OperationWaker::new();
-        let state = OperationState { future: Some(begin), caller, answer: None };
-        let (state, entry) = (Mutex::new(state), StateEntry::ForNewWork);
-        Ok(Operation { state, waker, entry, decoder: AnswerDecoder::Other })
+        Operation::begin_with(core, core.db().clone())
     }
 
     /// Runs a one-round transaction.
@@ -85,33 +103,50 @@ impl Operation {
         Ok(Operation::new(core.caller(), AnswerDecoder::Other, Box::pin(invoke)))
     }
 
-    /// Goes on with it; whether it is done.
-    fn poll(&self, py: Python<'_>) -> PyResult<bool> {
+    /// Goes on with it; whether it is done. `None`: not now, as the loop takes no new work.
+    fn poll(&self, py: Python<'_>) -> PyResult<Option<bool>> {
+        self.process.check()?;
         let mut state = self.state()?;
-        let OperationState { future, caller, answer } = &mut *state;
-        let Some(running) = future else { return Ok(true) };
-        let waker = Waker::from(self.waker.clone());
+        let OperationState { future, waker, caller, .. } = &mut *state;
+        let Some(running) = future else { return Ok(Some(true)) };
+        let fresh = OperationWaker::new();
+        *waker = Arc::downgrade(&fresh);
+        let fresh = Waker::from(fresh);
         let mut poll =
-            |entry| caller.poll(Pin::new(running), &mut Context::from_waker(&waker), entry);
-        let polled = match poll(StateEntry::IfFree) {
+            |entry| caller.poll(Pin::new(running), &mut Context::from_waker(&fresh), entry);
+        let polled = catch_unwind(AssertUnwindSafe(|| match poll(StateEntry::IfFree) {
             Ok(PolledInState::Occupied) => py.detach(|| poll(self.entry)),
             polled => polled,
-        };
+        }));
+        let polled = polled.unwrap_or_else(|panic| {
+            state.end();
+            resume_unwind(panic)
+        });
         match polled.map_err(raised)? {
-            PolledInState::Waiting | PolledInState::Occupied => Ok(false),
+            PolledInState::Waiting | PolledInState::Occupied => Ok(Some(false)),
+            PolledInState::Congested => Ok(None),
             PolledInState::Ready(ready) => {
-                (*future, *answer) = (None, Some(ready));
-                Ok(true)
+                let conflict = ready.as_ref().is_err_and(runs_again);
+                self.conflict.store(conflict, Ordering::Relaxed);
+                (state.future, state.answer) = (None, Some(ready));
+                Ok(Some(true))
             }
         }
     }
 
-    /// Ends a future of asyncio as soon as it can go on.
+    /// Ends a future of asyncio as soon as it can go on; at once if nobody is to wake it any more.
     fn attach(&self, py: Python<'_>, event_loop: Py<PyAny>, future: Py<PyAny>) -> PyResult<()> {
-        match self.waker.attach(event_loop, future) {
-            None => Ok(()),
-            Some(future) => future.call_method1(py, "set_result", (py.None(),)).map(drop),
+        let waker = self.state()?.waker.upgrade();
+        match waker.is_none_or(|waker| waker.attach(event_loop, future.clone_ref(py))) {
+            true => future.call_method1(py, "set_result", (py.None(),)).map(drop),
+            false => Ok(()),
         }
+    }
+
+    /// Whether it ended with a conflict, after which its body is run again.
+    #[getter]
+    fn met_conflict(&self) -> bool {
+        self.conflict.load(Ordering::Relaxed)
     }
 
     /// What it answers, once.
@@ -125,28 +160,43 @@ impl Operation {
 
     /// Gives it up. A commit that was asked for goes on all the same.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        self.process.check()?;
         let mut state = self.state()?;
-        let OperationState { future, caller, .. } = &mut *state;
-        if future.is_some() {
-            py.detach(|| caller.end_in_state(|| drop(future.take())));
-        }
+        let state = &mut *state;
+        py.detach(|| state.end());
         Ok(())
     }
 }
 
 impl Operation {
     /// An operation of this caller.
-    pub fn new(caller: StateCaller, decoder: AnswerDecoder, future: OperationFuture) -> Operation {
-        let state = Mutex::new(OperationState { future: Some(future), caller, answer: None });
-        let (waker, entry) = (OperationWaker::new(), StateEntry::OnceFree);
-        Operation { state, waker, entry, decoder }
+    pub fn new(
+        caller: DatabaseCaller,
+        decoder: AnswerDecoder,
+        future: OperationFuture,
+    ) -> Operation {
+        let (process, conflict) = (caller.process(), AtomicBool::new(false));
+        let (future, waker) = (Some(future), Weak::new());
+        let state = Mutex::new(OperationState { future, answer: None, waker, caller });
+        Operation { state, entry: StateEntry::OnceFree, decoder, process, conflict }
+    }
+
+    /// Begins a transaction of this handle.
+    pub fn begin_with(core: &Core, handle: Db) -> PyResult<Operation> {
+        core.check()?;
+        let begin = async move {
+            let begun = handle.begin().await?;
+            Ok(OperationAnswer::Begun(Box::new(begun)))
+        };
+        let begin = Operation::new(core.caller(), AnswerDecoder::Other, Box::pin(begin));
+        Ok(Operation { entry: StateEntry::ForNewWork, ..begin })
     }
 
     fn decode(
         &self,
         py: Python<'_>,
         answer: OperationAnswer,
-        caller: StateCaller,
+        caller: DatabaseCaller,
     ) -> PyResult<Py<PyAny>> {
         match (answer, &self.decoder) {
             (OperationAnswer::Value(None), AnswerDecoder::Value(_, absent)) => {

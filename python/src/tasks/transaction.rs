@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use pyo3::prelude::*;
 
 use crate::errors::misuse;
-use crate::open_transaction::{OpenTransaction, met_conflict};
+use crate::open_transaction::OpenTransaction;
 use crate::tasks::operation::{AnswerDecoder, Operation, OperationAnswer};
 use crate::transaction::encode_keys;
 use crate::values::scan::Scan;
@@ -85,23 +85,24 @@ impl TaskTransaction {
         let open = Arc::try_unwrap(open).map_err(|_| {
             misuse("the transaction was committed while operations of it were awaited: rolled back")
         })?;
-        let has_conflict = open.has_conflict();
+        let conflict = open.conflict();
         let (transaction, caller) = open.into_parts();
         let commit = async move {
-            if has_conflict {
+            if let Some(conflict) = conflict {
                 transaction.rollback().await?;
-                return Err(met_conflict());
+                return Err(conflict);
             }
             transaction.commit().await.map(|()| OperationAnswer::Nothing)
         };
         Ok(Operation::new(caller, AnswerDecoder::Other, Box::pin(commit)))
     }
 
-    /// Rolls back.
-    fn rollback(&self, py: Python<'_>) {
-        if let Ok(open) = self.take() {
-            py.detach(|| drop(open));
-        }
+    /// Rolls back; a further roll-back changes nothing.
+    fn rollback(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(open) = self.slot().take() else { return Ok(()) };
+        open.process().check()?;
+        py.detach(|| drop(open));
+        Ok(())
     }
 
     /// Whether it has not ended.
@@ -113,7 +114,7 @@ impl TaskTransaction {
     /// Whether an operation of it met a conflict.
     #[getter]
     fn has_conflict(&self) -> bool {
-        self.slot().as_ref().is_some_and(|open| open.has_conflict())
+        self.slot().as_ref().is_some_and(|open| open.conflict().is_some())
     }
 }
 
@@ -130,7 +131,9 @@ impl TaskTransaction {
     }
 
     fn take(&self) -> PyResult<Arc<OpenTransaction>> {
-        self.slot().take().ok_or_else(ended)
+        let open = self.slot().take().ok_or_else(ended)?;
+        open.process().check()?;
+        Ok(open)
     }
 
     /// The lock is held for moments, with the interpreter's lock held.

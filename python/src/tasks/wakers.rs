@@ -7,7 +7,7 @@
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Wake;
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -29,26 +29,45 @@ impl WakeTarget {
     }
 }
 
-/// The thread that wakes, and the process that it is in.
-static WAKING: Mutex<Option<(ForkedProcess, Sender<WakeTarget>)>> = Mutex::new(None);
+/// The thread that wakes.
+struct WakingThread {
+    process: ForkedProcess,
+    /// To it; `None` is the end.
+    sender: Sender<Option<WakeTarget>>,
+    thread: JoinHandle<()>,
+}
+
+static WAKING: Mutex<Option<WakingThread>> = Mutex::new(None);
+
+/// Ends the thread that wakes: an interpreter that ends would end it in the middle of a wait for
+/// the interpreter's lock, and the process with it.
+#[pyfunction]
+pub fn end_waking(py: Python<'_>) {
+    let waking = WAKING.lock().unwrap_or_else(|broken| broken.into_inner()).take();
+    if let Some(waking) = waking.filter(|it| it.process.is_current()) {
+        let _ = waking.sender.send(None);
+        let _ = py.detach(|| waking.thread.join());
+    }
+}
 
 /// Where futures are sent that are to be ended. Called with the interpreter's lock held, so that
 /// nobody is in here while the process forks.
-fn waking_thread() -> Sender<WakeTarget> {
+fn waking_thread() -> Sender<Option<WakeTarget>> {
     let mut waking = WAKING.lock().unwrap_or_else(|broken| broken.into_inner());
-    if let Some((_, sender)) = waking.as_ref().filter(|(process, _)| process.is_current()) {
-        return sender.clone();
+    if let Some(waking) = waking.as_ref().filter(|it| it.process.is_current()) {
+        return waking.sender.clone();
     }
-    let (sender, targets) = channel::<WakeTarget>();
+    let (sender, targets) = channel::<Option<WakeTarget>>();
     let wake_all = move || {
-        for target in targets {
+        while let Ok(Some(target)) = targets.recv() {
             // An event loop that is closed, and an interpreter that ends, have no tasks any more.
             let _ = Python::try_attach(|py| target.wake(py));
         }
     };
     let spawned = thread::Builder::new().name("muesli-asyncio".to_owned()).spawn(wake_all);
-    drop(spawned.expect("a thread can be started"));
-    *waking = Some((ForkedProcess::current(), sender.clone()));
+    let thread = spawned.expect("a thread can be started");
+    let process = ForkedProcess::current();
+    *waking = Some(WakingThread { process, sender: sender.clone(), thread });
     sender
 }
 
@@ -59,10 +78,11 @@ struct OperationWakerState {
     target: Option<WakeTarget>,
 }
 
-/// Wakes the task that awaits an operation.
+/// Wakes the task that awaits an operation, also where it is dropped: a loop that ends drops the
+/// wakers of what waits for it.
 pub struct OperationWaker {
     state: Mutex<OperationWakerState>,
-    waking: Sender<WakeTarget>,
+    waking: Sender<Option<WakeTarget>>,
 }
 
 impl OperationWaker {
@@ -71,14 +91,14 @@ impl OperationWaker {
         Arc::new(OperationWaker { state: Mutex::default(), waking: waking_thread() })
     }
 
-    /// It wakes this from now on; back if it was woken already.
-    pub fn attach(&self, event_loop: Py<PyAny>, future: Py<PyAny>) -> Option<Py<PyAny>> {
+    /// It wakes this from now on; whether it was woken already.
+    pub fn attach(&self, event_loop: Py<PyAny>, future: Py<PyAny>) -> bool {
         let mut state = self.state();
-        if std::mem::take(&mut state.woken) {
-            return Some(future);
+        let woken = std::mem::take(&mut state.woken);
+        if !woken {
+            state.target = Some(WakeTarget { event_loop, future });
         }
-        state.target = Some(WakeTarget { event_loop, future });
-        None
+        woken
     }
 
     fn state(&self) -> MutexGuard<'_, OperationWakerState> {
@@ -94,18 +114,17 @@ impl Wake for OperationWaker {
     fn wake_by_ref(self: &Arc<Self>) {
         let mut state = self.state();
         match state.target.take() {
-            // The thread is there for as long as the process is.
-            Some(target) => drop(self.waking.send(target)),
+            // The thread is there for as long as event loops are.
+            Some(target) => drop(self.waking.send(Some(target))),
             None => state.woken = true,
         }
     }
 }
 
-/// A loop that ends drops the wakers of what waits for it.
 impl Drop for OperationWaker {
     fn drop(&mut self) {
         if let Some(target) = self.state().target.take() {
-            let _ = self.waking.send(target);
+            let _ = self.waking.send(Some(target));
         }
     }
 }

@@ -10,17 +10,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::thread;
-use std::time::Duration;
+use std::thread::{self, ThreadId};
 
 use muesli_core::client;
 
 use crate::database::handle::Db;
 use crate::dispatch::access::{Admission, EnteredState, LoopAccess};
 use crate::error::Error;
-
-/// A loop that takes no new work is asked again after so long.
-const CONGESTED_PAUSE: Duration = Duration::from_millis(1);
 
 /// Which wait for the state of a loop a poll may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +26,8 @@ pub enum StateEntry {
     /// Until nobody else is in the state. Nobody stays there for long: no more than a tick of the
     /// loop, or one step of a body in Rust.
     OnceFree,
-    /// The same, and until the loop takes new work: for the begin of a transaction.
+    /// The same, for the begin of a transaction: where the loop takes no new work, nothing is
+    /// polled.
     ForNewWork,
 }
 
@@ -40,9 +37,14 @@ pub enum PolledInState<T> {
     /// The future has ended.
     Ready(T),
     /// It waits, and wakes its caller.
+    ///
+    /// A loop that ends does not wake who waits for it: it drops their wakers. Who cannot do
+    /// without notices that its waker was dropped, and polls once more, which is then an error.
     Waiting,
     /// It was not polled, as the state is not free.
     Occupied,
+    /// It was not polled, as the loop takes no new work: its caller pauses for a moment.
+    Congested,
 }
 
 /// Who polls futures in the state of a loop.
@@ -52,20 +54,20 @@ pub enum PolledInState<T> {
 pub struct StateCaller {
     db: Db,
     home: usize,
-    /// Whether the loop knows that this caller comes back.
-    pending: bool,
+    /// On which thread it told the loop that it comes back.
+    pending: Option<ThreadId>,
 }
 
 impl StateCaller {
     /// A caller in the state of the loop that is this thread's. Futures that belong to each other
     /// (of one transaction) are all polled in the state of one loop; any thread may do it.
     pub fn new(db: &Db) -> StateCaller {
-        StateCaller { db: db.clone(), home: db.loop_of_thread(), pending: false }
+        StateCaller { db: db.clone(), home: db.loop_of_thread(), pending: None }
     }
 
     /// Another caller in the state of the same loop.
     pub fn beside(&self) -> StateCaller {
-        StateCaller { db: self.db.clone(), home: self.home, pending: false }
+        StateCaller { db: self.db.clone(), home: self.home, pending: None }
     }
 
     /// The database handle that it is of.
@@ -93,21 +95,24 @@ impl StateCaller {
                 Poll::Pending => PolledInState::Waiting,
             });
         };
-        let Some(entered) = self.enter(access, entry)? else { return Ok(PolledInState::Occupied) };
+        let entered = match self.enter(access, entry)? {
+            Ok(entered) => entered,
+            Err(Admission::Congested) => return Ok(PolledInState::Congested),
+            Err(_) => return Ok(PolledInState::Occupied),
+        };
         match future.poll(cx) {
             Poll::Ready(answer) => {
-                if self.pending {
-                    self.pending = false;
-                    access.no_longer_pending();
+                if let Some(noted_by) = self.pending.take() {
+                    access.no_longer_pending(noted_by);
                 }
                 drop(entered);
                 Ok(PolledInState::Ready(answer))
             }
             Poll::Pending => {
                 // Before the state is left: the loop does not end while somebody is to come back.
-                if !self.pending {
+                if self.pending.is_none() {
                     access.is_pending();
-                    self.pending = true;
+                    self.pending = Some(thread::current().id());
                 }
                 entered.leave_to_others();
                 Ok(PolledInState::Waiting)
@@ -125,29 +130,27 @@ impl StateCaller {
         self.no_longer_pending();
     }
 
-    /// The state, unless it is not free.
+    /// The state, or why nobody enters it now.
     fn enter<'a>(
         &self,
         access: &'a dyn LoopAccess,
         entry: StateEntry,
-    ) -> Result<Option<EnteredState<'a>>, Error> {
-        loop {
-            match (access.try_enter(), entry) {
-                (Admission::Entered, _) => break,
-                (_, StateEntry::IfFree) => return Ok(None),
-                (Admission::Congested, StateEntry::ForNewWork) => thread::sleep(CONGESTED_PAUSE),
-                _ if access.enter() => break,
-                _ => return Err(self.db.closed()),
-            }
+    ) -> Result<Result<EnteredState<'a>, Admission>, Error> {
+        match (access.try_enter(), entry) {
+            (Admission::Entered, _) => {}
+            (_, StateEntry::IfFree) => return Ok(Err(Admission::Occupied)),
+            (Admission::Congested, StateEntry::ForNewWork) => return Ok(Err(Admission::Congested)),
+            _ if access.enter() => {}
+            _ => return Err(self.db.closed()),
         }
-        Ok(Some(EnteredState::new(access)))
+        Ok(Ok(EnteredState::new(access)))
     }
 
     fn no_longer_pending(&mut self) {
-        if std::mem::take(&mut self.pending)
+        if let Some(noted_by) = self.pending.take()
             && let Some(access) = access_of(&self.db, self.home)
         {
-            access.no_longer_pending();
+            access.no_longer_pending(noted_by);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The state of a loop, for threads that are none: who enters works with it in place.
 
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use crate::dispatch::state_lock::LeaveMode;
 
@@ -43,8 +44,8 @@ pub(crate) trait LoopAccess: Send + Sync {
     fn end(&self);
     /// This thread waits outside for something, and is unparked when the loop ends.
     fn is_pending(&self);
-    /// It does not wait any more.
-    fn no_longer_pending(&self);
+    /// What this thread noted so is over; any thread may say so.
+    fn no_longer_pending(&self, noted_by: ThreadId);
     /// This thread leaves a job to others: what came of it is not yet known to its caller.
     fn hands_over(&self);
     /// It is.
@@ -60,18 +61,18 @@ pub(crate) trait LoopAccess: Send + Sync {
 
 /// A thread that is outside of a loop's state and is to come back: the loop ends its transactions
 /// first, and wakes it at its own end.
-pub(crate) struct PendingCaller<'a>(&'a dyn LoopAccess);
+pub(crate) struct PendingCaller<'a>(&'a dyn LoopAccess, ThreadId);
 
 impl<'a> PendingCaller<'a> {
     pub fn new(access: &'a dyn LoopAccess) -> PendingCaller<'a> {
         access.is_pending();
-        PendingCaller(access)
+        PendingCaller(access, thread::current().id())
     }
 }
 
 impl Drop for PendingCaller<'_> {
     fn drop(&mut self) {
-        self.0.no_longer_pending();
+        self.0.no_longer_pending(self.1);
     }
 }
 

@@ -28,7 +28,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{self, Thread};
+use std::thread::{self, Thread, ThreadId};
 
 use super::lock_state::{LEAVES_BETWEEN_CALLS, LockState, QueuePlace, ThreadMark, mark_of};
 use super::queued_thread::{
@@ -297,11 +297,10 @@ impl<T, J> StateLock<T, J> {
         waits || !self.inner().pending.is_empty()
     }
 
-    /// What [`is_pending`](Self::is_pending) noted is over.
-    pub fn no_longer_pending(&self) {
-        let me = thread::current().id();
+    /// What [`is_pending`](Self::is_pending) noted on a thread is over.
+    pub fn no_longer_pending(&self, noted_by: ThreadId) {
         let mut inner = self.inner();
-        if let Some(at) = inner.pending.iter().position(|thread| thread.id() == me) {
+        if let Some(at) = inner.pending.iter().position(|thread| thread.id() == noted_by) {
             inner.pending.swap_remove(at);
         }
     }

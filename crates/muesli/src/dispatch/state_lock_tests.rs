@@ -276,7 +276,8 @@ fn whoever_is_on_the_way_to_the_state_is_known() {
     lock.goes_on();
     lock.is_pending();
     assert!(lock.is_awaited());
-    lock.no_longer_pending();
+    let me = thread::current().id();
+    thread::scope(|scope| scope.spawn(|| lock.no_longer_pending(me)).join()).unwrap();
     assert!(!lock.is_awaited());
 }
 
@@ -347,7 +348,7 @@ fn who_waits_is_refused_when_it_is_shut() {
             while !lock.is_shut() {
                 thread::park();
             }
-            lock.no_longer_pending();
+            lock.no_longer_pending(thread::current().id());
         });
         until_waiting(&lock, 0, 2);
         while lock.inner().pending.is_empty() {

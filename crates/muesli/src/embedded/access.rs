@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::thread::ThreadId;
 
 use muesli_core::Protocol;
 use muesli_core::client;
@@ -225,8 +226,8 @@ impl<P: Protocol> LoopAccess for StateAccess<P> {
         self.lock.is_pending();
     }
 
-    fn no_longer_pending(&self) {
-        self.lock.no_longer_pending();
+    fn no_longer_pending(&self, noted_by: ThreadId) {
+        self.lock.no_longer_pending(noted_by);
     }
 
     fn hands_over(&self) {

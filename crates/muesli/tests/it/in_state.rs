@@ -4,9 +4,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use muesli::blocking::{PolledInState, StateCaller, StateEntry, block_on};
-use muesli::{Abort, Db, Error, Options, Space, SpaceOptions, Transaction};
+use muesli::{Abort, Db, Durable, Error, Options, Space, SpaceOptions, Transaction};
 
 fn opened(loops: usize) -> (Db, Space) {
     let options = Options { loops, repositories: loops, ..Options::default() };
@@ -25,7 +26,9 @@ fn done<T>(
         match caller.poll(future.as_mut(), cx, StateEntry::OnceFree) {
             Ok(PolledInState::Ready(answer)) => Poll::Ready(answer),
             Ok(PolledInState::Waiting) => Poll::Pending,
-            Ok(PolledInState::Occupied) => panic!("it waits until the state is free"),
+            Ok(PolledInState::Occupied | PolledInState::Congested) => {
+                panic!("it waits until the state is free")
+            }
             Err(error) => Poll::Ready(Err(error)),
         }
     }))
@@ -75,6 +78,35 @@ fn ends_are_those_of_other_transactions() {
     db.blocking().transact(put).unwrap();
     let ended = done(&mut caller, overtaken.commit());
     assert!(matches!(ended, Err(Error::Conflict { reason, .. }) if reason != Abort::Rollback));
+}
+
+/// A caller may go on on another thread, and the loop knows that it does not come back after that.
+#[test]
+fn a_caller_goes_on_on_another_thread() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { durable: Some(Durable::at(folder.path())), ..Options::default() };
+    let db = Db::open(options.space("s", SpaceOptions::default())).unwrap();
+    let space = db.space("s").unwrap();
+    let mut caller = StateCaller::new(&db);
+    let mut waited = false;
+    for _ in 0..50 {
+        let tx = begun(&mut caller).unwrap();
+        done(&mut caller, tx.put(space, "a", "1")).unwrap();
+        let mut commit = Box::pin(tx.commit());
+        let mut cx = Context::from_waker(Waker::noop());
+        match caller.poll(commit.as_mut(), &mut cx, StateEntry::OnceFree).unwrap() {
+            PolledInState::Ready(answer) => answer.unwrap(),
+            _ => {
+                waited = true;
+                let there = || done(&mut caller, commit);
+                thread::scope(|scope| scope.spawn(there).join()).unwrap().unwrap();
+            }
+        }
+    }
+    assert!(waited, "commits wait for the disk");
+    let began = Instant::now();
+    db.close();
+    assert!(began.elapsed() < Duration::from_millis(700), "nobody is waited for");
 }
 
 /// In the state nobody else is in it, a body does not poll so, and a closed database says so.
