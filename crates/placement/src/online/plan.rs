@@ -311,15 +311,15 @@ fn moves_that_pay(
             let size = &placement.partitions[*partition];
             let cost = terms.cost_ms(size.rows, size.bytes);
             let fits = rows.saturating_add(size.rows) <= terms.rows_most;
-            let is_room = fits && cost_ms + cost <= terms.ms_most;
+            let fits_in = fits && cost_ms + cost <= terms.ms_most;
             let found = judged(placement, (*partition, wanted[*partition]), work, a_second, terms);
             let pays = found.pay_back_s <= terms.horizon_s;
-            is_over |= pays && !is_room;
+            is_over |= pays && !fits_in;
             let is_sooner = best.is_none_or(|it| found.pay_back_s < it.pay_back_s);
-            if pays && is_room && is_sooner {
+            if pays && fits_in && is_sooner {
                 best = Some(found);
             }
-            is_room
+            fits_in
         });
         let Some(found) = best else { break };
         left.retain(|partition| *partition != usize::from(found.partition));

@@ -69,7 +69,7 @@ pub(super) fn run_until(
         nodes: (0..nodes as u32).map(NodeId).collect(),
         following,
         follower: PlacementFollower::default(),
-        counted: Counted::default(),
+        counted: CountedAccesses::default(),
         until,
     };
     let mut all = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn run_until(
 
 /// What nodes have counted so far, all together.
 #[derive(Clone, Debug, Default)]
-struct Counted {
+struct CountedAccesses {
     counts: AccessCounts,
     loads: BTreeMap<u16, u64>,
 }
@@ -94,7 +94,7 @@ struct FollowingRun<'a> {
     nodes: Vec<NodeId>,
     following: &'a Following,
     follower: PlacementFollower,
-    counted: Counted,
+    counted: CountedAccesses,
     until: VirtualTime,
 }
 
@@ -153,7 +153,7 @@ impl FollowingRun<'_> {
     /// What was done since the last period, and where. A node that has crashed begins to count
     /// anew.
     fn count(&mut self, holders: &[PlacedPartition]) -> (u64, u64, LivePlacement) {
-        let (mut now, mut sizes) = (Counted::default(), BTreeMap::new());
+        let (mut now, mut sizes) = (CountedAccesses::default(), BTreeMap::new());
         for node in &self.nodes {
             let (sampler, mut next) = (self.world.accesses(*node), Some(0));
             now.counts.transactions += sampler.loads(0, 0).counts.transactions;
@@ -226,7 +226,6 @@ impl FollowingRun<'_> {
         while answer.borrow().is_none() && self.world.now() < limit {
             self.world.run_until((self.world.now() + LOOK_EVERY).min(limit));
         }
-        let found = answer.borrow().clone();
-        found
+        answer.borrow().clone()
     }
 }
