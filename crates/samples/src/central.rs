@@ -190,7 +190,6 @@ impl Participant<Central> for Centre {
     muesli_core::participant_without_readers!(Central);
     muesli_core::participant_kept_by_one_node!();
     muesli_core::participant_without_sizes!();
-
     fn new(_: RepositoryId, _: &Settings, switches: &Switches) -> Centre {
         Centre { switches: *switches, ..Centre::default() }
     }

@@ -17,7 +17,6 @@ mod meter;
 mod observation;
 mod policy;
 mod pooled;
-mod reports;
 mod running;
 mod took;
 mod tried;

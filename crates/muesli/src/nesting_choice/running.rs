@@ -10,7 +10,8 @@ use super::observation::{AttemptSeen, NestingObservation};
 use super::policy::ChoicePolicy;
 use super::pooled::exchange::RowExchange;
 use super::pooled::member::PoolMember;
-use super::{ChoiceDecision, ChoiceState, DECISIONS_KEPT, NestingChoice, NestingModel, reports};
+use super::pooled::reports;
+use super::{ChoiceDecision, ChoiceState, DECISIONS_KEPT, NestingChoice, NestingModel};
 use crate::error::Error;
 
 impl ChoiceState {
@@ -172,7 +173,7 @@ impl Choosing {
         let model = AtomicU8::new(choice.state().begin(models, now, share) as u8);
         let (choice, is_over) = (choice.clone(), AtomicBool::new(false));
         let attempt = Mutex::new(RunningAttempt { begun: now, seen: AttemptSeen::default() });
-        reports::begin(&choice, db);
+        reports::begin(&choice, database, || db.exchanges());
         let choosing = Choosing { choice, database, model, is_over, only_observes, attempt };
         Ok(Some(Arc::new(choosing)))
     }

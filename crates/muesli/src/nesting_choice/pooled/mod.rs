@@ -42,6 +42,7 @@
 
 pub(super) mod exchange;
 pub(super) mod member;
+pub(super) mod reports;
 
 use serde::{Deserialize, Serialize};
 

@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use muesli_core::client;
 
-use super::NestingChoice;
-use super::pooled::PoolReport;
-use super::pooled::exchange::{ExchangeResult, NextReport, exchange};
-use super::pooled::member::ReportTime;
-use super::running::ChoosingHandle;
+use super::PoolReport;
+use super::exchange::{ExchangeResult, NextReport, RowExchange, exchange};
+use super::member::ReportTime;
+use crate::nesting_choice::NestingChoice;
 
 /// What the task of a choice does next; dropped, there is none.
 struct ReportTask {
@@ -30,8 +29,12 @@ struct RunningExchange {
     is_committed: bool,
 }
 
-/// Begins the task of a choice, if nodes choose together and there is none.
-pub(super) fn begin(choice: &NestingChoice, db: &impl ChoosingHandle) {
+/// Begins the task of a choice in a database, if nodes choose together and there is none.
+pub(in crate::nesting_choice) fn begin(
+    choice: &NestingChoice,
+    database: u64,
+    exchanges: impl FnOnce() -> Option<Box<dyn RowExchange>>,
+) {
     let Some(row) = &choice.row else { return };
     {
         let mut state = choice.state();
@@ -41,8 +44,8 @@ pub(super) fn begin(choice: &NestingChoice, db: &impl ChoosingHandle) {
         state.reports = true;
     }
     // Before there is a reason to end: dropped, it says that there is no task.
-    let mut task = ReportTask { choice: choice.clone(), database: db.database(), is_over: false };
-    if let Some(exchanges) = db.exchanges() {
+    let mut task = ReportTask { choice: choice.clone(), database, is_over: false };
+    if let Some(exchanges) = exchanges() {
         exchanges.begin_reports(row, Box::new(move || task.next()));
     }
 }
