@@ -25,7 +25,7 @@ fn sampled() -> Cluster {
 fn while_clients_work(cluster: &Cluster, commands: impl FnOnce()) {
     let given = ["groups=48", "keys=20", "partitions=8", "apart=100"].map(str::to_owned);
     let workload = find("pairs").unwrap().build(&given, CLIENTS).unwrap();
-    let (tallies, done) = (Arc::new(Tallies::new(CLIENTS)), AtomicBool::new(false));
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let load = scope.spawn(|| {
             let mut seed = 0;
@@ -38,7 +38,7 @@ fn while_clients_work(cluster: &Cluster, commands: impl FnOnce()) {
                     seed,
                     strict: false,
                 };
-                let db = cluster.connect(false);
+                let (db, tallies) = (cluster.connect(false), Arc::new(Tallies::new(CLIENTS)));
                 let outcome = embedded::run_connected(&[db], &workload, &plan, &tallies).unwrap();
                 assert!(outcome.checks.iter().all(|check| check.ok), "{:?}", outcome.checks);
             }
@@ -72,13 +72,14 @@ const CHEAP: [&str; 6] = ["--row-us", "0.001", "--move-ms", "0.001", "--horizon"
 
 /// What is suggested, once enough was sampled.
 fn suggested(cluster: &Cluster) -> Value {
-    loop {
+    for _ in 0..200 {
         let line = [&["suggest", "--json", "--seconds", "0.3"], &CHEAP[..]].concat();
         let found = parsed(&checked_output(cluster, &line));
         if !["few-samples", "idle"].contains(&found["plan"]["verdict"]["kind"].as_str().unwrap()) {
             return found;
         }
     }
+    panic!("nothing was sampled");
 }
 
 fn share(suggested: &Value, when: &str) -> f64 {
