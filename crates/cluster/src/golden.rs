@@ -192,7 +192,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
 fn about_accesses() -> Vec<(String, Vec<u8>)> {
     let txn = TxnId { node: NodeId(1), incarnation: 2, sequence: 3 };
     let samples = vec![AccessSample { txn, at: Timestamp(4), partitions: vec![5, 6] }];
-    let counts = AccessCounts { transactions: 7, distributed: 8, wide: 9 };
+    let counts = AccessCounts { transactions: 7, distributed: 8 };
     let from = SizeCursor { repository: 10, space: 11, slot: 12 };
     let sizes = vec![PartitionSize { partition: 13, rows: 14, bytes: 15 }];
     let loads = LoadPage { one_in: 16, at_ms: 17, counts, loads: vec![(18, 19)], next: Some(20) };

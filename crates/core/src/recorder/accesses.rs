@@ -64,11 +64,9 @@ pub struct AccessCounts {
     pub transactions: u64,
     /// Of these, those at several repositories.
     pub distributed: u64,
-    /// Of these, those at more partitions than a sample names.
-    pub wide: u64,
 }
 
-wire_struct!(AccessCounts { transactions: u64, distributed: u64, wide: u64 });
+wire_struct!(AccessCounts { transactions: u64, distributed: u64 });
 
 /// Counters of a server, of some partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -149,13 +147,13 @@ impl AccessSampler {
         self.one_in > 0 && self.kept > 0 && Sampling::one_in(self.one_in).keeps(txn)
     }
 
-    /// Keeps a transaction with its partitions, in any order.
+    /// Keeps a transaction with its partitions, in any order, unless these are more than
+    /// [`SAMPLE_PARTITIONS_MAX`].
     pub fn keep(&mut self, txn: TxnId, at: Timestamp, partitions: impl Iterator<Item = u16>) {
         let mut all: Vec<u16> = Vec::new();
         for partition in partitions {
             if let Err(place) = all.binary_search(&partition) {
                 if all.len() == SAMPLE_PARTITIONS_MAX {
-                    self.counts.wide += 1;
                     return;
                 }
                 all.insert(place, partition);
@@ -250,12 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn wide_transactions_are_counted_and_not_kept() {
+    fn transactions_at_more_partitions_than_a_sample_names_are_not_kept() {
         let mut sampler = AccessSampler::new(1, 10);
         sampler.keep(id(1), Timestamp(1), 0..SAMPLE_PARTITIONS_MAX as u16);
         sampler.keep(id(2), Timestamp(2), 0..=SAMPLE_PARTITIONS_MAX as u16);
         sampler.keep(id(3), Timestamp(3), std::iter::empty());
-        assert_eq!((sampler.page(0).samples.len(), sampler.loads(0, 0).counts.wide), (1, 1));
+        assert_eq!(sampler.page(0).samples.len(), 1);
     }
 
     #[test]

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     fn counters(at: Instant, transactions: u64, distributed: u64, load: u64) -> LiveCounters {
-        let counts = AccessCounts { transactions, distributed, wide: 0 };
+        let counts = AccessCounts { transactions, distributed };
         let servers = [(NodeId(3), (counts, BTreeMap::from([(7, load)])))];
         LiveCounters { at, servers: servers.into(), one_in: [(NodeId(3), 16)].into() }
     }
