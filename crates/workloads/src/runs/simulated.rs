@@ -5,6 +5,7 @@
 //! more and everything that was begun must end; a fresh client checks the data.
 
 mod following;
+mod setup;
 mod simulation;
 
 use std::sync::Arc;
