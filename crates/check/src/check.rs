@@ -51,7 +51,7 @@ impl<'h> Checker<'h> {
         for sum_check in &options.sums {
             sums::judge(&self.resolved, sum_check, &mut sums);
         }
-        let (roots, root_stats) = roots::judge(&self.resolved, level, set);
+        let (roots, root_stats) = roots::judge(&self.resolved, &graph, level, set);
         for further in [sums, roots] {
             let forbids = |anomaly, committed| level.forbids(anomaly, committed);
             let (count, kept) = further.select(forbids);

@@ -7,6 +7,7 @@
 
 mod components;
 mod edges;
+mod order;
 mod precedence;
 mod ranges;
 mod readers;
@@ -16,6 +17,7 @@ mod tails;
 
 pub(crate) use components::Components;
 pub(crate) use edges::build;
+pub(crate) use order::in_edge_order;
 pub(crate) use readers::first_broken_reader;
 pub(crate) use shortest::CycleSearch;
 pub(crate) use sink::{AuxiliaryKind, AuxiliaryRole};

@@ -16,7 +16,8 @@ use crate::abstract_operations::{
     direct_predecessors,
 };
 use crate::finding::{Anomaly, Findings};
-use crate::history::{Atom, History, Root, RootPart, RootRole, Status};
+use crate::graph::{Graph, in_edge_order};
+use crate::history::{Atom, History, Root, RootPart, RootRole, Status, TxnIndex};
 use crate::level::{EdgeSet, Level, RealTime};
 use crate::resolve::Resolved;
 use crate::verdict::RootStats;
@@ -27,14 +28,19 @@ const STEPS: u64 = 2_000_000;
 const EXPLAINED: usize = 3;
 
 /// Judges the roots of a history: what is wrong, and how many were judged by their operations.
-pub(crate) fn judge(resolved: &Resolved<'_>, level: Level, set: EdgeSet) -> (Findings, RootStats) {
+pub(crate) fn judge(
+    resolved: &Resolved<'_>,
+    graph: &Graph,
+    level: Level,
+    set: EdgeSet,
+) -> (Findings, RootStats) {
     let mut findings = Findings::default();
     let members = Members::of(resolved, &mut findings);
     if !level.judges_roots() {
         return (findings, RootStats::default());
     }
     let fates = members.fates(&mut findings);
-    let (places, history) = abstract_history(resolved, &members, &fates, set);
+    let (places, history) = abstract_history(resolved, graph, &members, &fates, set);
     let mut stats = RootStats::default();
     for part in history.orders_of_parts(STEPS) {
         let count = part.members.len();
@@ -62,7 +68,9 @@ struct RootMembers {
     own_wrote: bool,
     /// Whether any transaction of it counts as committed and has a write.
     wrote: bool,
-    /// The timestamp of its own transaction that committed, if it is a number.
+    /// Its own transaction that committed.
+    own: Option<TxnIndex>,
+    /// The timestamp of that one, if it is a number.
     hint: Option<u64>,
     /// Of its own transactions that may be stale: what had ended before this they must see.
     as_of: Option<u64>,
@@ -114,6 +122,7 @@ impl<'a> Members<'a> {
                 let as_of = history.transaction(part.txn).as_of;
                 known.as_of = as_of.into_iter().chain(known.as_of).min();
                 if committed {
+                    known.own = Some(part.txn);
                     known.hint = hint(history.transaction(part.txn).timestamp);
                 }
             }
@@ -185,20 +194,14 @@ fn show_outside(history: &History, root: &Root, part: &RootPart) -> String {
 /// The roots that count, in the order in which they are tried, by their places in the history.
 fn abstract_history(
     resolved: &Resolved<'_>,
+    graph: &Graph,
     members: &Members<'_>,
     fates: &[RootFate],
     set: EdgeSet,
 ) -> (Vec<usize>, AbstractHistory) {
     let history = resolved.history;
-    let mut places: Vec<usize> =
-        (0..fates.len()).filter(|place| fates[*place] != RootFate::Aborted).collect();
-    let end = |place: usize| history.roots[place].end.unwrap_or(u64::MAX);
     let known = |place: usize| &members.of_root[place];
-    // Only which order is tried first depends on what the system says of it.
-    match places.iter().all(|place| known(*place).hint.is_some()) {
-        true => places.sort_by_key(|at| (known(*at).hint, !known(*at).own_wrote, end(*at))),
-        false => places.sort_by_key(|at| end(*at)),
-    }
+    let places = in_likely_order(history, graph, members, fates);
     let transactions = places.iter().map(|place| {
         let root = &history.roots[*place];
         let is_timed = match set.real_time {
@@ -218,6 +221,35 @@ fn abstract_history(
     let by_session = set.session && set.real_time != RealTime::All;
     let precedes = if by_session { session_pairs(history, &places) } else { Vec::new() };
     (places, AbstractHistory { start: history.start.clone(), transactions, precedes })
+}
+
+/// The roots that count, in an order that is worth trying first: one that goes with the edges among
+/// their own transactions, which is the order where no open child committed before its root; else
+/// as near as may be to the order that the system's timestamps say, or in which they ended. What is
+/// found does not depend on it, only how long it takes.
+fn in_likely_order(
+    history: &History,
+    graph: &Graph,
+    members: &Members<'_>,
+    fates: &[RootFate],
+) -> Vec<usize> {
+    let mut places: Vec<usize> =
+        (0..fates.len()).filter(|place| fates[*place] != RootFate::Aborted).collect();
+    let end = |place: usize| history.roots[place].end.unwrap_or(u64::MAX);
+    let known = |place: usize| &members.of_root[place];
+    match places.iter().all(|place| known(*place).hint.is_some()) {
+        true => places.sort_by_key(|at| (known(*at).hint, !known(*at).own_wrote, end(*at))),
+        false => places.sort_by_key(|at| end(*at)),
+    }
+    let (mut ranks, mut free) = (HashMap::new(), Vec::new());
+    for (place, rank) in places.iter().zip(0_u32..) {
+        match known(*place).own {
+            Some(own) => drop(ranks.insert(own.0, rank)),
+            None => free.push(rank),
+        }
+    }
+    let order = in_edge_order(graph, |node| ranks.get(&node).copied(), free);
+    order.into_iter().map(|rank| places[rank as usize]).collect()
 }
 
 /// A timestamp as a number.

@@ -197,3 +197,35 @@ fn handlers_are_counted_by_whether_their_roots_sessions_ran_them() {
     };
     assert_eq!(verdict.stats.handlers, handlers);
 }
+
+/// Transfers that ran at the same time and whose ends say nothing of their order; their reads and
+/// writes do.
+#[test]
+fn an_order_that_rows_tell_is_not_searched_for() {
+    let mut random = 1_u64;
+    let mut draw = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % below
+    };
+    let mut accounts = [(0_u32, 100_i64); 8];
+    let start: Vec<String> = (0..8).map(|at| format!(r#"["+=","{at}",100]"#)).collect();
+    let mut lines = vec![format!("start [{}]", start.join(","))];
+    for txn in 1..=2_000_u32 {
+        let from = draw(8) as usize;
+        let to = (from + 1 + draw(7) as usize) % 8;
+        let ends = 10_000 + draw(10_000);
+        let [(read_from, has), (read_to, gets)] = [accounts[from], accounts[to]];
+        let moves = format!(r#"["=","{from}",{has}],["+=","{from}",-1]"#);
+        let moves = format!(r#"{moves},["=","{to}",{gets}],["+=","{to}",1]"#);
+        lines.push(format!("root R{txn} {txn} 1 {ends} c [{moves}]"));
+        let reads = format!(r#"["r","{from}",{read_from}],["r","{to}",{read_to}]"#);
+        let writes = format!(r#"["w","{from}",{txn}],["w","{to}",{txn}]"#);
+        lines.push(format!("own R{txn} T{txn} 1 {ends} c [{reads},{writes}]"));
+        accounts[from] = (txn, has - 1);
+        accounts[to] = (txn, gets + 1);
+    }
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let verdict = at(&lines, Level::StrictSerializable);
+    assert!(verdict.holds(), "{verdict}");
+    assert_eq!(verdict.stats.roots, RootStats { judged: 2_000, undecided: 0 });
+}
