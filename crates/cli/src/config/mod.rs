@@ -12,6 +12,7 @@ mod values;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
@@ -53,6 +54,18 @@ pub struct Config {
     pub users: Option<RespUsers>,
     /// Redis clients of other machines may connect where there are no users.
     pub insecure: bool,
+    /// Whether partitions follow their use.
+    pub follow: FollowConfig,
+}
+
+/// How partitions follow their use, as the keys say it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FollowConfig {
+    /// How long a period is; zero: they do not.
+    pub every: Duration,
+    /// The most rows that move in a period, and the most milliseconds that it may take.
+    pub rows_most: u64,
+    pub ms_most: u64,
 }
 
 /// How messages leave, as its keys say it.
@@ -93,6 +106,7 @@ impl Config {
             }
         }
         config.server.loops = config.loops;
+        config.check_follow()?;
         let validators = config.validators;
         if config.tree.is_none() && validators > 1 {
             bail!("`validators` = {validators} is of a `tree`, and there is none");
@@ -105,6 +119,21 @@ impl Config {
             config.server.durability = Durability::Log(config.data_dir.clone());
         }
         Ok(config)
+    }
+
+    /// Looks whether partitions can follow their use, if they are to.
+    fn check_follow(&self) -> anyhow::Result<()> {
+        if self.follow.every.is_zero() {
+            return Ok(());
+        }
+        if self.server.replicas > 1 {
+            let replicas = self.server.replicas;
+            bail!("`follow_every_s` is for one copy of each key, and `replicas` = {replicas}");
+        }
+        if self.server.sample_one_in == 0 {
+            bail!("`follow_every_s` needs samples of transactions, and `sample_one_in` = 0");
+        }
+        Ok(())
     }
 
     /// Where its data are, in words.
@@ -292,6 +321,10 @@ mod tests {
         assert!(error("record_collected = 3").contains("true or false"));
         assert!(error("[listen]\nx = 1").contains("not a table"));
         assert!(error("tree = '2y2'").contains("`2y2` is no shape of a tree"));
+        let follow = |key: &str| error(&format!("follow_every_s = 9\n{key}"));
+        assert!(follow("replicas = 2").contains("one copy of each key"));
+        assert!(follow("sample_one_in = 0").contains("needs samples"));
+        assert!(error("follow_every_s = -1").contains("0 to 86400"));
         assert!(error("validators = 2").contains("is of a `tree`, and there is none"));
         assert!(error("listen = ").contains("is no TOML"));
         let names = |name: &str| ["HOME", "MUESLI_LISTEN", name].map(str::to_owned).into_iter();

@@ -264,12 +264,12 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "| a line of `redis.log` | 1,024 bytes |",
     ),
     (
-        "resp/src/server/shared.rs",
+        "resp/src/server/stats/mod.rs",
         "ERROR_CODES_MAX: usize = 128;",
         "counts apart | 128, of 32 letters, digits or `_` |",
     ),
     (
-        "resp/src/server/shared.rs",
+        "resp/src/server/stats/mod.rs",
         "ERROR_CODE_BYTES_MAX: usize = 32;",
         "counts apart | 128, of 32 letters, digits or `_` |",
     ),

@@ -3,7 +3,7 @@
 
 mod draw;
 mod explain;
-mod online;
+pub mod online;
 mod source;
 mod suggest;
 

@@ -1,6 +1,7 @@
 //! `muesli start`: serves, until SIGTERM or SIGINT; SIGHUP is ignored.
 
 mod announce;
+mod follow;
 mod metrics;
 mod redis;
 
@@ -77,6 +78,7 @@ fn serve(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Result<()
     server::serve(&config.server, loops, |address| {
         announce(&format!("server {node} listens on {address}; {}", config.data()));
         let address = address.to_string();
+        follow::serve(config, &address);
         metrics::serve(metrics, vec![MetricsSource::Native { address, loops }]);
     })?;
     Ok(())

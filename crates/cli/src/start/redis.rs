@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use anyhow::bail;
 use muesli::server::{self, Durability};
 use muesli::{Connect, Db, Durable, Options, Retry};
 use muesli_resp::{RespListener, RespOptions, RespServer};
@@ -12,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::announce::announce;
+use super::follow;
 use super::metrics::{self, MetricsListener, MetricsSource, OwnPassword};
 use crate::config::Config;
 
@@ -71,6 +73,9 @@ fn retry() -> Retry {
 
 /// A lone server without native clients: commands run on the loop that has the data.
 fn serve_alone(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Result<()> {
+    if !config.follow.every.is_zero() {
+        bail!("`follow_every_s` is of servers that native clients reach: give `listen`, too");
+    }
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     for ignored in [SIGHUP, SIGXFSZ] {
         signal_hook::flag::register(ignored, Arc::default())?;
@@ -129,6 +134,7 @@ fn serve_beside(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Re
     let for_thread = stop.clone();
     let served = server::serve(&config.server, config.loops, |native| {
         announce(&format!("server {node} listens on {native}; {}", config.data()));
+        follow::serve(config, &native.to_string());
         let asked = MetricsSource::Native { address: native.to_string(), loops: config.loops };
         let (config, native) = (config.clone(), native.to_string());
         let run = move || serve_by_client(&config, native, listener, &options, &for_thread);

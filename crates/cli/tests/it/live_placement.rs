@@ -1,9 +1,9 @@
-//! Partitions of servers that run, as a person or a script moves them: `muesli partition suggest`,
-//! `apply` and `watch`, while clients work.
+//! Partitions of servers that run, as a person or a script moves them (`muesli partition suggest`,
+//! `apply` and `watch`), or as the servers do by themselves, while clients work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use muesli_workloads::available::find;
 use muesli_workloads::embedded::{self, Embedded, Length};
@@ -17,8 +17,13 @@ const CLIENTS: u32 = 8;
 /// A cluster whose servers sample each transaction, with eight partitions for each of three
 /// repositories.
 fn sampled() -> Cluster {
+    sampled_with(&[])
+}
+
+fn sampled_with(keys: &[&str]) -> Cluster {
     let set = ["--set", "spread=8", "--set", "sample_one_in=1"];
-    Cluster::up(&[&["--nodes", "3", "--memory", "--protocol", "granola"], &set[..]].concat())
+    let started = ["--nodes", "3", "--memory", "--protocol", "granola"];
+    Cluster::up(&[&started, &set[..], keys].concat())
 }
 
 /// Runs pairs of groups until the commands are done; all that was added is there afterwards.
@@ -157,6 +162,31 @@ fn partitions_follow_the_load_period_after_period() {
         assert!(share(&suggested(&cluster), "before") < 0.7 * first, "{lines}");
         let text = checked_output(&cluster, &["watch", "--every", "0.2", "--times", "1"]);
         assert!(text.starts_with("period 1: ") && text.contains("% distributed"), "{text}");
+    });
+}
+
+#[test]
+fn servers_that_are_told_to_move_partitions_by_themselves() {
+    let cluster = sampled_with(&["--set", "follow_every_s=1"]);
+    while_clients_work(&cluster, || {
+        let first = share(&suggested(&cluster), "before");
+        let begun = Instant::now();
+        let mut now = first;
+        while now >= 0.7 * first {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{now} % of {first} %");
+            now = share(&suggested(&cluster), "before");
+        }
+        // The server with the lowest number did it, and said so.
+        let said = |node: usize| {
+            let text = std::fs::read_to_string(cluster.node(node).join("output")).unwrap();
+            let lines = text.lines().filter(|it| it.starts_with("partitions follow their use: "));
+            lines.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let lines = said(0);
+        for part in ["transactions/s", "% distributed", "partition "] {
+            assert!(lines.iter().any(|it| it.contains(part)), "{part}: {lines:?}");
+        }
+        assert_eq!((said(1).len(), said(2).len()), (0, 0));
     });
 }
 

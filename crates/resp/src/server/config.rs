@@ -1,7 +1,9 @@
 //! What `CONFIG` tells and sets.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use super::stats::SlowLogLimits;
 use crate::protocol::limits::RequestLimits;
 use crate::protocol::numbers;
 
@@ -31,8 +33,6 @@ const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("min-slaves-to-write", "0"),
     ("set-max-intset-entries", "512"),
     ("slave-serve-stale-data", "yes"),
-    ("slowlog-log-slower-than", "10000"),
-    ("slowlog-max-len", "128"),
     ("tracking-table-max-keys", "1000000"),
     ("zset-max-listpack-entries", "128"),
     ("zset-max-listpack-value", "64"),
@@ -68,6 +68,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("script-instructions-limit", "2000000000"),
     ("script-memory-limit", "67108864"),
     ("script-time-limit", "10000"),
+    ("slowlog-log-slower-than", "10000"),
+    ("slowlog-max-len", "128"),
     ("timeout", "0"),
 ];
 
@@ -76,6 +78,9 @@ const BUSY_THRESHOLD: [&str; 2] = ["busy-reply-threshold", "lua-time-limit"];
 const LOG_LEVELS: [&str; 4] = ["debug", "verbose", "notice", "warning"];
 /// With less memory no script can begin.
 const SCRIPT_MEMORY_MIN: u64 = 1 << 20;
+
+/// So many commands that took long can be kept at most: each of them has four kilobytes.
+const SLOW_MAX: i64 = 10_000;
 
 /// All that is set.
 pub(super) struct RespConfig {
@@ -192,6 +197,14 @@ impl RespConfig {
         self.number("maxclients")
     }
 
+    /// Which commands are kept because they took long.
+    pub fn slow_log(&self) -> SlowLogLimits {
+        // Less than nothing: none are.
+        let us = numbers::integer(self.get("slowlog-log-slower-than").as_bytes()).unwrap_or(-1);
+        let slower_than = u64::try_from(us).ok().map(Duration::from_micros);
+        SlowLogLimits { slower_than, kept: self.number("slowlog-max-len") }
+    }
+
     /// Seconds after which a client that says nothing is closed; 0: never.
     pub fn timeout(&self) -> u64 {
         self.number("timeout") as u64
@@ -251,6 +264,14 @@ fn judged(name: &str, value: &str) -> Result<String, String> {
                 _ => Err("argument must be a whole number above 0".to_owned()),
             }
         }
+        "slowlog-log-slower-than" => match numbers::integer(value.as_bytes()) {
+            Some(-1..) => Ok(value.to_owned()),
+            _ => Err("argument must be between -1 and 9223372036854775807 inclusive".to_owned()),
+        },
+        "slowlog-max-len" => match numbers::integer(value.as_bytes()) {
+            Some(0..=SLOW_MAX) => Ok(value.to_owned()),
+            _ => Err(format!("argument must be between 0 and {SLOW_MAX} inclusive")),
+        },
         "loglevel" => match value.to_ascii_lowercase() {
             level if LOG_LEVELS.contains(&&*level) => Ok(level),
             _ => Err("argument(s) must be one of the following: debug, verbose, notice, warning"
@@ -340,6 +361,8 @@ mod tests {
             ),
             ("notify-keyspace-events", "KEA", "AKE"),
             ("notify-keyspace-events", "El", "lE"),
+            ("slowlog-log-slower-than", "-1", "-1"),
+            ("slowlog-max-len", "10000", "10000"),
         ] {
             assert_eq!(set(&mut config, name, value), Ok(()), "{name}");
             assert_eq!(config.get(name), expected);
@@ -351,6 +374,8 @@ mod tests {
             ("nothing", "1"),
             ("client-output-buffer-limit", "normal 1"),
             ("notify-keyspace-events", "KQ"),
+            ("slowlog-log-slower-than", "-2"),
+            ("slowlog-max-len", "10001"),
         ] {
             assert!(set(&mut config, name, value).is_err(), "{name}");
         }

@@ -6,7 +6,8 @@ use muesli::{Error, ErrorKind, Tx};
 
 use super::channels::ChannelKind;
 use super::client::RespClient;
-use super::shared::{Shared, add};
+use super::shared::Shared;
+use super::stats::add;
 use crate::call::{CommandCall, check_reply_bytes};
 use crate::commands::spec::{Body, Spec};
 use crate::commands::table::keys_of;
@@ -250,37 +251,34 @@ impl Shared {
         Ok(done(RunResult::Done(replies), scope))
     }
 
-    /// Runs commands that have nothing to do with each other, and are answered one by one: their
-    /// replies, and those that were not run because the replies before have many bytes.
+    /// Runs commands that have nothing to do with each other, and are answered one by one: the
+    /// replies of the first of them; those behind were not run because these have many bytes.
     pub async fn run_each(
         &self,
         client: &RespClient,
-        mut items: Vec<CommandItem>,
-    ) -> (Vec<Option<RespReply>>, Vec<CommandItem>) {
-        let error = match self.run_as(client, &items, &[], LongReplies::Stop).await {
-            Ok(result) => {
-                let replies = replies_of(result);
-                let left = items.split_off(replies.len());
-                return (replies, left);
-            }
+        items: &[CommandItem],
+    ) -> Vec<Option<RespReply>> {
+        let error = match self.run_as(client, items, &[], LongReplies::Stop).await {
+            Ok(result) => return replies_of(result),
             Err(error) => error,
         };
         if items.len() == 1 || error.kind() != ErrorKind::Limit {
-            return (items.iter().map(|_| Some(error_reply(&error))).collect(), Vec::new());
+            return items.iter().map(|_| Some(error_reply(&error))).collect();
         }
         // Too much at once; and one of them may be too much alone.
-        let (mut replies, mut bytes, mut left) = (Vec::new(), 0, items.into_iter());
-        while bytes <= REPLY_BYTES
-            && let Some(item) = left.next()
-        {
-            let reply = match self.run_as(client, &[item], &[], LongReplies::Stop).await {
+        let (mut replies, mut bytes) = (Vec::new(), 0);
+        for item in items.chunks(1) {
+            if bytes > REPLY_BYTES {
+                break;
+            }
+            let reply = match self.run_as(client, item, &[], LongReplies::Stop).await {
                 Ok(result) => replies_of(result).pop().flatten(),
                 Err(error) => Some(error_reply(&error)),
             };
             bytes += reply.as_ref().map_or(0, RespReply::size);
             replies.push(reply);
         }
-        (replies, left.collect())
+        replies
     }
 
     /// Runs something in a transaction of the server's own.
@@ -354,9 +352,9 @@ mod tests {
     async fn run_all(shared: &Shared, client: &RespClient, items: Vec<CommandItem>) -> Vec<usize> {
         let (mut left, mut counts) = (items, Vec::new());
         while !left.is_empty() {
-            let (replies, behind) = shared.run_each(client, left).await;
+            let replies = shared.run_each(client, &left).await;
             counts.push(replies.len());
-            left = behind;
+            left = left.split_off(replies.len());
         }
         counts
     }

@@ -18,7 +18,8 @@ use mio::{Events, Interest, Token};
 
 use super::client::{ReadNext, RespClient};
 use super::serve::serve;
-use super::shared::{Shared, add};
+use super::shared::Shared;
+use super::stats::add;
 use super::waker_thread::WakerThread;
 use crate::protocol::limits::RequestLimits;
 

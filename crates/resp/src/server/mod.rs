@@ -11,4 +11,5 @@ mod own;
 pub(crate) mod running;
 mod serve;
 mod shared;
+mod stats;
 mod waker_thread;

@@ -16,7 +16,8 @@ use thiserror::Error;
 
 use super::front::RespFront;
 use super::options::RespOptions;
-use super::shared::{Parts, Shared, add};
+use super::shared::{Parts, Shared};
+use super::stats::add;
 use crate::keyspace::scope::{Ids, KeyScope};
 use crate::keyspace::stop::CommandStop;
 use crate::users::checking::PasswordChecks;

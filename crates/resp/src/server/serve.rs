@@ -15,7 +15,8 @@ use super::execute::{CommandItem, RunResult, error_reply};
 use super::own::transactions::{ExecutedCommand, exec};
 use super::own::users::not_allowed;
 use super::own::{ServerCall, run};
-use super::shared::{Shared, add};
+use super::shared::Shared;
+use super::stats::{RanCommand, add};
 use crate::call::wrong_number;
 use crate::commands::many_keys::waits_for;
 use crate::commands::spec::{Body, Spec};
@@ -69,28 +70,42 @@ async fn step(shared: &Rc<Shared>, client: &Rc<RespClient>, command: RespCommand
     }
     let spec = match admitted(shared, client, &command) {
         Ok(spec) => spec,
-        Err(refused) => return answer(shared, client, &refused),
+        Err(refused) => {
+            find(command.word(0)).into_iter().for_each(|it| shared.stats.times.note_rejected(it));
+            return answer(shared, client, &refused);
+        }
     };
     client.state.borrow_mut().last_command = spec.name.to_owned();
     if is_queued(client, spec) {
         return answer(shared, client, &queue(client, command, spec));
     }
-    let asked = ServerCall { shared, client, command: &command };
-    match spec.body {
-        Body::Data(_) if spec.has("blocking") => {
-            let reply = wait_for(shared, client, command, spec).await;
-            answer(shared, client, &reply);
-        }
-        Body::Data(_) => run_batch(shared, client, command, spec).await,
-        Body::Server if spec.name == "exec" => {
-            let reply = executed(asked).await;
-            answer(shared, client, &reply);
-        }
+    let reply = match spec.body {
+        Body::Data(_) if spec.has("blocking") => wait_for(shared, client, command, spec).await,
+        Body::Data(_) => return run_batch(shared, client, command, spec).await,
         Body::Server => {
-            let reply = run(asked, spec).await;
-            answer(shared, client, &reply);
+            let (asked, begun) = (ServerCall { shared, client, command: &command }, Instant::now());
+            let reply = match spec.name {
+                "exec" => executed(asked).await,
+                _ => run(asked, spec).await,
+            };
+            note(shared, client, (&command, spec), &reply, begun.elapsed());
+            reply
         }
-    }
+    };
+    answer(shared, client, &reply);
+}
+
+/// A command has been run by itself.
+fn note(
+    shared: &Shared,
+    client: &RespClient,
+    (command, spec): (&RespCommand, &'static Spec),
+    reply: &RespReply,
+    took: Duration,
+) {
+    let has_failed = matches!(reply, RespReply::Error(_));
+    let ran = RanCommand { command, spec, has_failed };
+    shared.note_times(client, std::iter::once(ran), took);
 }
 
 /// Whether what comes is a request of HTTP. A browser sends those to this machine for any page that
@@ -260,7 +275,15 @@ async fn run_batch(
         bytes += next.size();
         items.push(CommandItem(next, spec));
     }
-    let (replies, left) = shared.run_each(client, items).await;
+    let begun = Instant::now();
+    let replies = shared.run_each(client, &items).await;
+    let took = begun.elapsed();
+    let left = items.split_off(replies.len());
+    let ran = items.iter().zip(&replies).map(|(CommandItem(command, spec), reply)| {
+        let has_failed = matches!(reply, Some(RespReply::Error(_)));
+        RanCommand { command, spec, has_failed }
+    });
+    shared.note_times(client, ran, took);
     add(&shared.stats.commands, replies.len() as u64 - 1);
     client.put_back(left.into_iter().map(|item| item.0));
     for reply in replies {
@@ -316,11 +339,15 @@ async fn wait_for(
         shared.blocked.let_others_look(&waiter);
     }
     let item = CommandItem(command, spec);
+    // What it waits for is not its own time.
+    let mut took = Duration::ZERO;
     let (reply, passes_on) = loop {
         if !shared.blocked.look(&waiter).await {
             break (RespReply::Null, false);
         }
+        let begun = Instant::now();
         let ran = shared.run(client, std::slice::from_ref(&item), &[]).await;
+        took = begun.elapsed();
         shared.blocked.has_looked(&waiter);
         match ran {
             Ok(RunResult::Done(mut one)) => {
@@ -354,6 +381,7 @@ async fn wait_for(
     };
     client.waited.set(false);
     shared.blocked.leave(&waiter, passes_on);
+    note(shared, client, (&item.0, spec), &reply, took);
     reply
 }
 

@@ -17,5 +17,6 @@ mod script_limits;
 mod script_retries;
 #[cfg(feature = "scripts")]
 mod scripts;
+mod times;
 mod transactions;
 mod users;

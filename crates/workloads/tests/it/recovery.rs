@@ -10,6 +10,7 @@ use muesli_check::{Level, check};
 use muesli_core::Protocol;
 use muesli_group::{GroupSettings, Grouped};
 use muesli_protocols::score::{FamilySwitch, Score, Switches};
+use muesli_protocols::tfa::{self as owners, Tfa};
 use muesli_protocols::two_phase::Sabotage;
 use muesli_sim::plan::fault::FaultKinds;
 use muesli_sim::plan::{Plan, PlanShape};
@@ -26,6 +27,10 @@ const CLIENTS: u32 = 8;
 
 /// Four nodes with a repository each, and what goes wrong there.
 fn simulated(seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
+    of_protocol("score", seed, plan, upkeep)
+}
+
+fn of_protocol(protocol: &str, seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
     let length = Length::Time(Duration::from_millis(60));
     Simulated {
         plan,
@@ -33,7 +38,7 @@ fn simulated(seed: u64, plan: Plan, upkeep: Upkeep) -> Simulated {
         logging: true,
         upkeep,
         history: true,
-        ..Simulated::calm("score", 4, seed, length)
+        ..Simulated::calm(protocol, 4, seed, length)
     }
 }
 
@@ -54,14 +59,18 @@ fn is_noticed<P: Protocol>(workload: &str, simulated: &Simulated, switches: &P::
         || !run.run.history(Map::new()).is_ok_and(holds)
 }
 
+/// Each node crashes, some twice.
+fn crashes(seed: u64) -> Plan {
+    let crash = |at, node| format!("{at}ms+5ms crash n{node}");
+    let crashes: Vec<_> = (0..6).map(|at| crash(10 + 10 * at, (at + seed) % 4)).collect();
+    format!("horizon 100ms; {}", crashes.join("; ")).parse().unwrap()
+}
+
 /// Runs with crashes and checkpoints, until a mistake is noticed or none was.
 fn crashes_notice(switches: &Switches, upkeep: Upkeep) -> bool {
-    (0..40).any(|seed| {
-        let crash = |at, node| format!("{at}ms+5ms crash n{node}");
-        let crashes: Vec<_> = (0..6).map(|at| crash(10 + 10 * at, (at + seed) % 4)).collect();
-        let plan = format!("horizon 100ms; {}", crashes.join("; ")).parse().unwrap();
-        is_noticed::<Score>("bank", &simulated(seed, plan, upkeep), switches)
-    })
+    let is_noticed =
+        |seed| is_noticed::<Score>("bank", &simulated(seed, crashes(seed), upkeep), switches);
+    (0..40).any(is_noticed)
 }
 
 #[test]
@@ -71,6 +80,17 @@ fn mistakes_of_checkpoints_and_replays_are_noticed() {
     assert!(!crashes_notice(&sound, often));
     assert!(crashes_notice(&sound.without(FamilySwitch::CheckpointPrepared), often));
     assert!(crashes_notice(&sound, Upkeep { mistake: Some(Mistake::SkipsARecord), ..often }));
+}
+
+/// Old owners forget where a key went once its directory says that it knows.
+#[test]
+fn pointers_that_a_directory_does_not_log_are_noticed() {
+    let notices = |switches: owners::Switches| {
+        let run = |seed| of_protocol("tfa", seed, crashes(seed), Upkeep::default());
+        (0..20).any(|seed| is_noticed::<Tfa>("bank", &run(seed), &switches))
+    };
+    assert!(!notices(owners::Switches::default()));
+    assert!(notices(owners::Switches::default().without(FamilySwitch::LogsPointers)));
 }
 
 type Groups = GroupSettings<Switches>;

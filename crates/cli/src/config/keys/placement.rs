@@ -1,5 +1,7 @@
 //! How keys are shared out, which servers keep them, and under which protocol.
 
+use std::time::Duration;
+
 use muesli_core::NodeId;
 use muesli_core::catalog::{ShardSites, Sites};
 use muesli_core::recorder::accesses::SAMPLES_KEPT_MAX;
@@ -52,6 +54,33 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
         set: |config, text| {
             put(&mut config.server.samples_kept, number(text, 0, SAMPLES_KEPT_MAX as u64)? as usize)
         },
+    },
+    ConfigKey {
+        name: "follow_every_s",
+        value: "SECONDS",
+        default: "0",
+        help: "Every so many seconds, partitions are moved to where transactions use them, if \
+               that pays, and back if it did not help, as by `muesli partition watch --apply`; \
+               0: never. The server with the lowest number that answers does it. Under `granola` \
+               and its kin, with one copy of each key",
+        set: |config, text| {
+            put(&mut config.follow.every, Duration::from_secs(number(text, 0, 86_400)?))
+        },
+    },
+    ConfigKey {
+        name: "follow_rows",
+        value: "N",
+        default: "100000",
+        help: "The most rows that move so in a period",
+        set: |config, text| put(&mut config.follow.rows_most, number(text, 1, u64::MAX)?),
+    },
+    ConfigKey {
+        name: "follow_ms",
+        value: "MS",
+        default: "2000",
+        help: "The most milliseconds that such moves may take in a period, as far as is known when \
+               one begins",
+        set: |config, text| put(&mut config.follow.ms_most, number(text, 1, 86_400_000)?),
     },
     ConfigKey {
         name: "group",

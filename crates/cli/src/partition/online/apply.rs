@@ -1,7 +1,6 @@
 //! `muesli partition apply`: makes the moves of a plan within a budget.
 
 use std::fs;
-use std::io::{Write, stdout};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -13,6 +12,7 @@ use serde_json::Value;
 use super::live::LiveCluster;
 use super::moving::{MoveBudget, MoveResult, MovesMade, as_json, line, make_moves};
 use super::options::{LiveTerms, seconds, with_connection};
+use super::print;
 use super::report::advice;
 use super::suggest::report;
 
@@ -94,12 +94,6 @@ fn summarize(made: &MovesMade, planned: usize, json: bool) -> anyhow::Result<u8>
         }
         _ => Ok(0),
     }
-}
-
-fn print(text: &str) {
-    let mut out = stdout().lock();
-    let _ = writeln!(out, "{text}"); // A reader that has gone away is no matter.
-    let _ = out.flush();
 }
 
 /// The most bytes of a plan.

@@ -118,12 +118,27 @@ impl LiveCluster {
     /// # Errors
     /// It does not answer, or wants a secret that is not this one.
     pub fn connect(addresses: &str, terms: &LiveTerms) -> anyhow::Result<LiveCluster> {
-        let addresses = reach::addresses(addresses);
+        let (addresses, protocol) = (reach::addresses(addresses), terms.protocol.clone());
         let secret = options::secret(terms.secret_file.as_deref())?;
+        LiveCluster::with(Connect { addresses, protocol, secret, ..Connect::default() })
+    }
+
+    /// Connects as is said.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn with(connect: Connect) -> anyhow::Result<LiveCluster> {
+        let addresses = connect.addresses.clone();
         let servers = servers_of(&addresses)?;
-        let (protocol, known) = (terms.protocol.clone(), addresses.clone());
-        let connect = Connect { addresses: known, protocol, secret, ..Connect::default() };
         Ok(LiveCluster { addresses, servers, db: Db::connect_with(connect)? })
+    }
+
+    /// The server with the lowest number among those that answer.
+    pub fn lowest_that_answers(&self) -> Option<NodeId> {
+        let mut servers: Vec<_> = self.servers.iter().collect();
+        servers.sort();
+        let answers = |address: &str| Visit::begin(address, WITHIN).is_ok();
+        servers.into_iter().find(|(_, address)| answers(address)).map(|(node, _)| *node)
     }
 
     /// Asks which servers there are: some may have come, and others have left.

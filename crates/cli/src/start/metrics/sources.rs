@@ -13,7 +13,7 @@ const WITHIN: Duration = Duration::from_secs(2);
 /// The longest answer to `INFO`, in bytes.
 const INFO_BYTES_MAX: u64 = 1 << 20;
 /// What of `INFO` is asked for: nothing that reads data.
-const INFO: &[u8] = b"INFO server clients memory persistence stats\r\n";
+const INFO: &[u8] = b"INFO server clients memory persistence stats commandstats latencystats\r\n";
 
 /// A port of the server.
 #[derive(Clone, Debug)]
@@ -41,8 +41,27 @@ pub struct PortNumbers {
     pub is_redis: bool,
     /// By loop, as a node: names and numbers.
     pub numbers: Vec<(u32, Vec<(String, u64)>)>,
+    /// Of Redis clients' commands.
+    pub commands: Vec<CommandNumbers>,
     /// It did not answer, or said something else.
     pub trouble: Option<String>,
+}
+
+/// What is known of a command of Redis clients.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CommandNumbers {
+    pub name: String,
+    /// `calls`, `usec` and so on.
+    pub counts: Vec<(String, u64)>,
+    /// Such a share of calls, as text, took no longer than so many microseconds.
+    pub quantiles: Vec<(String, f64)>,
+}
+
+impl CommandNumbers {
+    /// A count by its name.
+    pub fn count(&self, name: &str) -> u64 {
+        self.counts.iter().find(|(it, _)| it == name).map_or(0, |(_, count)| *count)
+    }
 }
 
 impl PortNumbers {
@@ -62,14 +81,19 @@ impl MetricsSource {
     /// Asks it.
     pub fn measure(&self) -> PortNumbers {
         let (is_redis, asked) = match self {
-            MetricsSource::Native { address, loops } => (false, native(address, *loops)),
-            MetricsSource::Redis(address, own) => (true, redis(*address, own.as_ref())),
+            MetricsSource::Native { address, loops } => {
+                (false, native(address, *loops).map(|numbers| (numbers, Vec::new())))
+            }
+            MetricsSource::Redis(address, own) => {
+                let info = redis(*address, own.as_ref());
+                (true, info.map(|it| (vec![(0, numbers(&it))], commands(&it))))
+            }
         };
         match asked {
-            Ok(numbers) => PortNumbers { is_redis, numbers, trouble: None },
+            Ok((numbers, commands)) => PortNumbers { is_redis, numbers, commands, trouble: None },
             Err(error) => {
                 let trouble = Some(format!("{error:#}"));
-                PortNumbers { is_redis, numbers: Vec::new(), trouble }
+                PortNumbers { is_redis, trouble, ..PortNumbers::default() }
             }
         }
     }
@@ -93,8 +117,8 @@ fn native(address: &str, loops: usize) -> anyhow::Result<NumbersByNode> {
     Ok(all)
 }
 
-/// What `INFO` says in numbers.
-fn redis(address: SocketAddr, own: Option<&OwnPassword>) -> anyhow::Result<NumbersByNode> {
+/// What `INFO` says.
+fn redis(address: SocketAddr, own: Option<&OwnPassword>) -> anyhow::Result<String> {
     let mut stream = TcpStream::connect_timeout(&address, WITHIN)?;
     stream.set_read_timeout(Some(WITHIN))?;
     stream.set_write_timeout(Some(WITHIN))?;
@@ -119,10 +143,60 @@ fn redis(address: SocketAddr, own: Option<&OwnPassword>) -> anyhow::Result<Numbe
     };
     let mut text = vec![0; bytes];
     reader.read_exact(&mut text)?;
-    let text = String::from_utf8_lossy(&text);
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The lines that are one number each.
+fn numbers(info: &str) -> Vec<(String, u64)> {
     let number = |line: &str| {
         let (name, value) = line.split_once(':')?;
         Some((name.to_owned(), value.trim_end().parse().ok()?))
     };
-    Ok(vec![(0, text.lines().filter_map(number).collect())])
+    info.lines().filter_map(number).collect()
+}
+
+/// The lines of commands: how often each was given, and how long that took.
+fn commands(info: &str) -> Vec<CommandNumbers> {
+    let mut all: Vec<CommandNumbers> = Vec::new();
+    for line in info.lines() {
+        let Some((name, values)) = line.trim_end().split_once(':') else { continue };
+        let values = values.split(',').filter_map(|it| it.split_once('='));
+        if let Some(name) = name.strip_prefix("cmdstat_") {
+            let counts = values.filter_map(|(what, it)| Some((what.to_owned(), it.parse().ok()?)));
+            let (name, counts) = (name.to_owned(), counts.collect());
+            all.push(CommandNumbers { name, counts, quantiles: Vec::new() });
+        } else if let Some(name) = name.strip_prefix("latency_percentiles_usec_") {
+            let quantile = |(at, us): (&str, &str)| {
+                let percent: f64 = at.strip_prefix('p')?.parse().ok()?;
+                // In decimals, as people write it.
+                let share = (percent * 1e6).round() / 1e8;
+                Some((share.to_string(), us.parse().ok()?))
+            };
+            if let Some(known) = all.iter_mut().find(|it| it.name == name) {
+                known.quantiles = values.filter_map(quantile).collect();
+            }
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_info_says_of_commands_is_read() {
+        let info = "# Commandstats\r\n\
+            cmdstat_get:calls=3,usec=12,usec_per_call=4.00,rejected_calls=1,failed_calls=0\r\n\
+            cmdstat_set:calls=0,usec=0,usec_per_call=0.00,rejected_calls=2,failed_calls=0\r\n\
+            # Latencystats\r\n\
+            latency_percentiles_usec_get:p50=3.007,p99=5.023,p99.9=5.023\r\n\
+            total_commands_processed:7\r\n";
+        let all = commands(info);
+        assert_eq!((all.len(), &*all[0].name, all[0].count("usec")), (2, "get", 12));
+        let told = [("0.5", 3.007), ("0.99", 5.023), ("0.999", 5.023)];
+        assert_eq!(all[0].quantiles, told.map(|(at, us)| (at.to_owned(), us)));
+        assert_eq!((all[1].count("rejected_calls"), all[1].quantiles.len()), (2, 0));
+        assert_eq!(numbers(info), [("total_commands_processed".to_owned(), 7)]);
+    }
 }

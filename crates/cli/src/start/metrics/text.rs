@@ -48,7 +48,38 @@ pub fn metrics(all: &[PortNumbers]) -> String {
     let about = "the version of the program, as a label".to_owned();
     let info = ("muesli_info".to_owned(), about, NumberKind::Gauge);
     add(info, (format!("version=\"{version}\""), 1));
-    write(&metrics)
+    write(&metrics) + &commands(all)
+}
+
+/// How often commands of Redis clients were given, and how long they took.
+fn commands(all: &[PortNumbers]) -> String {
+    let all: Vec<_> = all.iter().flat_map(|it| &it.commands).collect();
+    let mut out = String::new();
+    if all.is_empty() {
+        return out;
+    }
+    let name = "muesli_redis_command_microseconds";
+    let about = "time of commands, the commit and the disk included, without waits for others";
+    let _ = write!(out, "# HELP {name} {about}\n# TYPE {name} summary\n");
+    for command in &all {
+        let label = format!("command=\"{}\"", command.name);
+        for (quantile, us) in &command.quantiles {
+            let _ = writeln!(out, "{name}{{{label},quantile=\"{quantile}\"}} {us}");
+        }
+        let _ = writeln!(out, "{name}_sum{{{label}}} {}", command.count("usec"));
+        let _ = writeln!(out, "{name}_count{{{label}}} {}", command.count("calls"));
+    }
+    for (what, about) in
+        [("failed", "commands answered by an error"), ("rejected", "commands that were not run")]
+    {
+        let name = format!("muesli_redis_command_{what}");
+        let _ = write!(out, "# HELP {name} {about}\n# TYPE {name} counter\n");
+        for command in &all {
+            let count = command.count(&format!("{what}_calls"));
+            let _ = writeln!(out, "{name}{{command=\"{}\"}} {count}", command.name);
+        }
+    }
+    out
 }
 
 /// A number that a loop says of itself: its name, what it is, and its labels.
@@ -105,18 +136,28 @@ fn write(metrics: &BTreeMap<String, Metric>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sources::CommandNumbers;
     use super::*;
 
+    fn owned((name, number): (&str, u64)) -> (String, u64) {
+        (name.to_owned(), number)
+    }
+
     fn measured(is_redis: bool, numbers: &[(&str, u64)]) -> PortNumbers {
-        let numbers = numbers.iter().map(|(name, it)| ((*name).to_owned(), *it)).collect();
-        PortNumbers { is_redis, numbers: vec![(3, numbers)], trouble: None }
+        let numbers = numbers.iter().copied().map(owned).collect();
+        PortNumbers { is_redis, numbers: vec![(3, numbers)], ..PortNumbers::default() }
     }
 
     #[test]
     fn each_number_has_its_kind_and_its_labels() {
         let native =
             measured(false, &[("in-doubt", 2), ("validator-7-merged", 9), ("map-taken", 1)]);
-        let redis = measured(true, &[("total_commands_processed", 5), ("tcp_port", 6379)]);
+        let mut redis = measured(true, &[("total_commands_processed", 5), ("tcp_port", 6379)]);
+        redis.commands.push(CommandNumbers {
+            name: "get".to_owned(),
+            counts: [("calls", 3), ("usec", 12), ("failed_calls", 1)].map(owned).into(),
+            quantiles: vec![("0.99".to_owned(), 5.023)],
+        });
         let text = metrics(&[native, redis]);
         for line in [
             "# TYPE muesli_in_doubt gauge",
@@ -126,6 +167,12 @@ mod tests {
             "muesli_map_taken{node=\"3\"} 1",
             "# TYPE muesli_redis_total_commands_processed counter",
             "muesli_redis_total_commands_processed 5",
+            "# TYPE muesli_redis_command_microseconds summary",
+            "muesli_redis_command_microseconds{command=\"get\",quantile=\"0.99\"} 5.023",
+            "muesli_redis_command_microseconds_sum{command=\"get\"} 12",
+            "muesli_redis_command_microseconds_count{command=\"get\"} 3",
+            "muesli_redis_command_failed{command=\"get\"} 1",
+            "muesli_redis_command_rejected{command=\"get\"} 0",
             "muesli_up{port=\"native\"} 1",
             "muesli_up{port=\"redis\"} 1",
         ] {

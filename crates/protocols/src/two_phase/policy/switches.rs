@@ -98,6 +98,8 @@ breakable! {
         /// A directory takes a pointer in the place of an earlier one alone: where it has a later
         /// one, or the key, what it is told is stale.
         IgnoresStaleNews = "ignores_stale_news",
+        /// A directory has a pointer in its log before it says that it knows it.
+        LogsPointers = "logs_pointers",
         /// A directory whose disk was lost asks all others who owns its keys, and says of none that
         /// it is not there before they have answered.
         RebuildsDirectory = "rebuilds_directory",

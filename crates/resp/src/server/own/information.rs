@@ -12,8 +12,22 @@ use crate::server::execute::stop_reply;
 use crate::server::shared::{Shared, resident_bytes};
 
 /// The sections before that of the data, in order.
-const SECTIONS: [&str; 8] =
-    ["server", "clients", "memory", "persistence", "stats", "replication", "cpu", "errorstats"];
+const SECTIONS: [&str; 10] = [
+    "server",
+    "clients",
+    "memory",
+    "persistence",
+    "stats",
+    "replication",
+    "cpu",
+    "commandstats",
+    "latencystats",
+    "errorstats",
+];
+/// Those that are told where they are asked for, or all are.
+const ASKED_FOR: [&str; 2] = ["commandstats", "latencystats"];
+/// So many percent of calls took no longer.
+const PERCENTILES: [(&str, f64); 3] = [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9)];
 
 pub(super) async fn info(asked: ServerCall<'_>) -> RespReply {
     let words: Vec<_> = (1..asked.len()).map(|at| asked.text(at).to_ascii_lowercase()).collect();
@@ -31,8 +45,13 @@ pub(super) async fn info(asked: ServerCall<'_>) -> RespReply {
 }
 
 fn is_wanted(words: &[String], section: &str) -> bool {
-    let all = ["all", "default", "everything"];
-    words.is_empty() || words.iter().any(|it| it == section || all.contains(&&**it))
+    let is_default = !ASKED_FOR.contains(&section);
+    words.is_empty() && is_default
+        || words.iter().any(|it| match &**it {
+            "all" | "everything" => true,
+            "default" => is_default,
+            other => other == section,
+        })
 }
 
 fn head(text: &mut String, section: &str) {
@@ -58,6 +77,8 @@ pub(super) fn details(shared: &Shared, words: &[String]) -> String {
             "stats" => stats(shared, &mut text),
             "replication" => replication(shared, &mut text),
             "cpu" => cpu(&mut text),
+            "commandstats" => command_stats(shared, &mut text),
+            "latencystats" => latency_stats(shared, &mut text),
             _ => {
                 for (code, count) in &*shared.stats.error_codes.borrow() {
                     line(&mut text, &format!("errorstat_{code}"), format!("count={count}"));
@@ -153,6 +174,28 @@ fn cpu(text: &mut String) {
     let mut times = after_name.split(' ').skip(11).map(|it| it.parse().unwrap_or(0.0) / 100.0);
     let (user, system) = (times.next().unwrap_or(0.0), times.next().unwrap_or(0.0));
     let _ = write!(text, "used_cpu_sys:{system:.6}\r\nused_cpu_user:{user:.6}\r\n");
+}
+
+fn command_stats(shared: &Shared, text: &mut String) {
+    shared.stats.times.each(|it| {
+        let (us, calls) = (it.total.as_micros(), it.calls);
+        let each = it.total.as_secs_f64() * 1e6 / (calls.max(1) as f64);
+        let (rejected, failed) = (it.rejected, it.failed);
+        let counts = format!(
+            "calls={calls},usec={us},usec_per_call={each:.2},rejected_calls={rejected},\
+             failed_calls={failed}"
+        );
+        line(text, &format!("cmdstat_{}", it.spec.name), counts);
+    });
+}
+
+fn latency_stats(shared: &Shared, text: &mut String) {
+    shared.stats.times.each(|it| {
+        let told = PERCENTILES.map(|(name, at)| format!("{name}={:.3}", it.percentile_us(at)));
+        if it.calls > 0 {
+            line(text, &format!("latency_percentiles_usec_{}", it.spec.name), told.join(","));
+        }
+    });
 }
 
 async fn keyspace(scope: &KeyScope<'_>) -> Result<String, CommandStop> {

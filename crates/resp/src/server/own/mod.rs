@@ -4,6 +4,7 @@ mod clients;
 mod connections;
 mod information;
 mod introspection;
+mod measured;
 #[cfg(feature = "scripts")]
 mod scripted;
 mod servers;
@@ -72,6 +73,8 @@ pub(super) async fn run(asked: ServerCall<'_>, spec: &'static Spec) -> RespReply
         "command" => introspection::command(asked),
         "config" => introspection::config(asked),
         "info" => information::info(asked).await,
+        "latency" => measured::latency(asked),
+        "slowlog" => measured::slow_log(asked),
         "multi" => transactions::multi(asked),
         "discard" => transactions::discard(asked),
         "watch" => transactions::watch(asked).await,

@@ -31,11 +31,6 @@ pub(super) fn run(asked: ServerCall<'_>, name: &str) -> RespReply {
         "monitor" => refused("ERR MONITOR is not supported by this server"),
         "replicaof" | "slaveof" => refused("ERR this server takes no data from a Redis"),
         "shutdown" => refused("ERR the server is stopped by a signal (SIGTERM)"),
-        "slowlog" if asked.is(1, "GET") => RespReply::Array(Vec::new()),
-        "slowlog" if asked.is(1, "LEN") => RespReply::Integer(0),
-        "slowlog" if asked.is(1, "RESET") => RespReply::OK,
-        "latency" if asked.is(1, "RESET") => RespReply::Integer(0),
-        "latency" if asked.is(1, "LATEST") => RespReply::Array(Vec::new()),
         "function" | "script" if asked.is(1, "FLUSH") => RespReply::OK,
         "function" if asked.is(1, "LIST") => RespReply::Array(Vec::new()),
         "script" if asked.is(1, "EXISTS") => {

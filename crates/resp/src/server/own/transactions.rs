@@ -1,6 +1,7 @@
 //! `MULTI`, `EXEC`, and what is watched.
 
 use std::mem::take;
+use std::time::Instant;
 
 use super::ServerCall;
 use crate::commands::spec::{Body, Spec};
@@ -10,7 +11,7 @@ use crate::protocol::reply::RespReply;
 use crate::protocol::request::RespCommand;
 use crate::server::client::QueuedCommands;
 use crate::server::execute::{CommandItem, RunResult, error_reply, stop_reply};
-use crate::server::shared::add;
+use crate::server::stats::{RanCommand, add};
 
 pub(super) fn multi(asked: ServerCall<'_>) -> RespReply {
     let queued = &mut asked.client.state.borrow_mut().queued;
@@ -97,12 +98,18 @@ pub(in crate::server) async fn exec(
     add(&asked.shared.stats.transactions, 1);
     let items: Vec<_> =
         queued.commands.into_iter().map(|(command, spec)| CommandItem(command, spec)).collect();
+    let begun = Instant::now();
     let replies = match asked.shared.run(asked.client, &items, &watched).await {
         Ok(RunResult::Done(replies)) => replies,
         Ok(RunResult::Changed) => return Err(RespReply::NullArray),
         Ok(RunResult::Refused(why)) => return Err(RespReply::Error(why)),
         Err(error) => return Err(error_reply(&error)),
     };
+    let ran = items.iter().zip(&replies).map(|(CommandItem(command, spec), reply)| {
+        let has_failed = matches!(reply, Some(RespReply::Error(_)));
+        RanCommand { command, spec, has_failed }
+    });
+    asked.shared.note_times(asked.client, ran, begun.elapsed());
     let executed = |(item, reply): (CommandItem, Option<RespReply>)| match (reply, item.1.body) {
         (Some(reply), _) => ExecutedCommand::Answered(reply),
         (None, Body::Server) => ExecutedCommand::Left(item.0, item.1),

@@ -93,7 +93,9 @@ impl<V: Variant> Participant<V> {
         }
         assert!(news.len() <= known.len(), "what is news is known from then on");
         if !news.is_empty() {
-            cx.log_lazily(|| Record::NewOwners { moved: news.clone() });
+            if self.switches.keeps(FamilySwitch::LogsPointers) {
+                cx.log_lazily(|| Record::NewOwners { moved: news.clone() });
+            }
             self.learn_owners(&news, cx);
         }
         if !known.is_empty() {
