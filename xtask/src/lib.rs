@@ -6,5 +6,6 @@ pub mod failures;
 pub mod files;
 pub mod markdown;
 pub mod names;
+pub mod profile;
 pub mod searches;
 pub mod words;

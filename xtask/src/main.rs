@@ -32,6 +32,8 @@ cargo xtask TASK
                                   run a seed of `muesli sim` again, and write into traces/ its
                                   trace, its histories, and a drawing of the cycle in each
   bench                           the hot path (instructions, where valgrind is there), and a bank
+  profile FILE [THREAD]           what `perf record -o FILE` has written, by parts of the system;
+                                  of all threads, or of those of a name
   compile-times [TYPE ...]        the processor time that protocols add to the release build
   left                            lower the numbers of retired words and of names used twice";
 
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
         ["transcripts", ref rest @ ..] if rest.len() < 2 => tasks::transcripts::run(rest),
         ["trace", workload, seed, ref rest @ ..] => tasks::trace::run(workload, seed, rest),
         ["bench"] => tasks::bench::run(),
+        ["profile", file] => tasks::profile::run(file, None),
+        ["profile", file, thread] => tasks::profile::run(file, Some(thread)),
         ["compile-times", ref rest @ ..] => tasks::compile_times::compile_times(rest),
         ["left"] => tasks::left::run(),
         ["--help" | "help"] => {

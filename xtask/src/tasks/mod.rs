@@ -6,6 +6,7 @@ pub mod clients;
 pub mod compile_times;
 pub mod explore;
 pub mod left;
+pub mod profile;
 pub mod python;
 pub mod sim;
 pub mod trace;

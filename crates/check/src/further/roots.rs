@@ -244,11 +244,13 @@ fn in_likely_order(
     let (mut ranks, mut free) = (HashMap::new(), Vec::new());
     for (place, rank) in places.iter().zip(0_u32..) {
         match known(*place).own {
-            Some(own) => drop(ranks.insert(own.0, rank)),
+            // Two roots with one own transaction: the first of them goes where it may.
+            Some(own) => free.extend(ranks.insert(own.0, rank)),
             None => free.push(rank),
         }
     }
     let order = in_edge_order(graph, |node| ranks.get(&node).copied(), free);
+    assert_eq!(order.len(), places.len(), "each has a place in the order");
     order.into_iter().map(|rank| places[rank as usize]).collect()
 }
 

@@ -18,6 +18,7 @@ use anyhow::{Context, bail};
 use muesli_cluster::{Durability, ServerOptions};
 use muesli_core::catalog::{TreeForm, TreePlan};
 use muesli_core::{BatchLinks, Batching, CommitBatch, LinkBatch, Nanos};
+use muesli_placement::online::MoveTerms;
 use muesli_resp::RespUsers;
 
 pub use keys::ConfigKey;
@@ -132,6 +133,10 @@ impl Config {
         }
         if self.server.sample_one_in == 0 {
             bail!("`follow_every_s` needs samples of transactions, and `sample_one_in` = 0");
+        }
+        let (kept, least) = (self.server.samples_kept, MoveTerms::default().samples_least);
+        if kept < least {
+            bail!("`follow_every_s` plans by {least} samples or more, and `samples_kept` = {kept}");
         }
         Ok(())
     }
@@ -324,6 +329,7 @@ mod tests {
         let follow = |key: &str| error(&format!("follow_every_s = 9\n{key}"));
         assert!(follow("replicas = 2").contains("one copy of each key"));
         assert!(follow("sample_one_in = 0").contains("needs samples"));
+        assert!(follow("samples_kept = 10").contains("200 samples or more"));
         assert!(error("follow_every_s = -1").contains("0 to 86400"));
         assert!(error("validators = 2").contains("is of a `tree`, and there is none"));
         assert!(error("listen = ").contains("is no TOML"));

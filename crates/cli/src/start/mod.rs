@@ -78,7 +78,9 @@ fn serve(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Result<()
     server::serve(&config.server, loops, |address| {
         announce(&format!("server {node} listens on {address}; {}", config.data()));
         let address = address.to_string();
-        follow::serve(config, &address);
+        if let Err(error) = follow::serve(config, &address) {
+            announce(&format!("partitions do not follow their use: {error:#}"));
+        }
         metrics::serve(metrics, vec![MetricsSource::Native { address, loops }]);
     })?;
     Ok(())

@@ -134,7 +134,9 @@ fn serve_beside(config: &Config, metrics: Option<MetricsListener>) -> anyhow::Re
     let for_thread = stop.clone();
     let served = server::serve(&config.server, config.loops, |native| {
         announce(&format!("server {node} listens on {native}; {}", config.data()));
-        follow::serve(config, &native.to_string());
+        if let Err(error) = follow::serve(config, &native.to_string()) {
+            announce(&format!("partitions do not follow their use: {error:#}"));
+        }
         let asked = MetricsSource::Native { address: native.to_string(), loops: config.loops };
         let (config, native) = (config.clone(), native.to_string());
         let run = move || serve_by_client(&config, native, listener, &options, &for_thread);

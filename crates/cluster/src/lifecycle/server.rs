@@ -260,11 +260,16 @@ fn prepare(
     Ok(ReadyServer { inner, map, data_id, begun, begins, folder: Some(folder), fresh })
 }
 
+/// So many may wait to be accepted, if the system lets them.
+const WAITING_MAX: i32 = 4_096;
+
 fn listen(address: &str) -> Result<TcpListener, StartError> {
     let listen_error = |error| StartError::Listen { address: address.to_owned(), error };
     let addresses: Vec<_> = address.to_socket_addrs().map_err(listen_error)?.collect();
     let listener = TcpListener::bind(&addresses[..]).map_err(listen_error)?;
     listener.set_nonblocking(true).map_err(listen_error)?;
+    // The system makes who finds no place wait for a second; and the library asks for 128 places.
+    rustix::net::listen(&listener, WAITING_MAX).map_err(|error| listen_error(error.into()))?;
     Ok(listener)
 }
 

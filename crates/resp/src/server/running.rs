@@ -22,6 +22,9 @@ use crate::keyspace::scope::{Ids, KeyScope};
 use crate::keyspace::stop::CommandStop;
 use crate::users::checking::PasswordChecks;
 
+/// So many may wait to be accepted, if the system lets them.
+const WAITING_MAX: i32 = 4_096;
+
 /// What is of no use any more is looked for so often.
 const SWEEP_EVERY: Duration = Duration::from_millis(100);
 
@@ -98,6 +101,8 @@ impl RespListener {
         };
         let socket = std::net::TcpListener::bind(&found[..]).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
+        // Whoever finds no place waits for a second, and the library asks for 128 places.
+        rustix::net::listen(&socket, WAITING_MAX).map_err(|error| failed(error.into()))?;
         let address = socket.local_addr().map_err(failed)?;
         Ok(RespListener { socket, address, warning })
     }

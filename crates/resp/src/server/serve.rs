@@ -302,7 +302,10 @@ async fn executed(asked: ServerCall<'_>) -> RespReply {
         replies.push(match one {
             ExecutedCommand::Answered(reply) => reply,
             ExecutedCommand::Left(command, spec) => {
-                run(ServerCall { command: &command, ..asked }, spec).await
+                let begun = Instant::now();
+                let reply = run(ServerCall { command: &command, ..asked }, spec).await;
+                note(asked.shared, asked.client, (&command, spec), &reply, begun.elapsed());
+                reply
             }
         });
     }

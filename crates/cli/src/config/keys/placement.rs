@@ -61,8 +61,8 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
         default: "0",
         help: "Every so many seconds, partitions are moved to where transactions use them, if \
                that pays, and back if it did not help, as by `muesli partition watch --apply`; \
-               0: never. The server with the lowest number that answers does it. Under `granola` \
-               and its kin, with one copy of each key",
+               0: never. The server with the lowest number does it, and while one does not answer \
+               nothing moves. Under `granola` and its kin, with one copy of each key",
         set: |config, text| {
             put(&mut config.follow.every, Duration::from_secs(number(text, 0, 86_400)?))
         },
@@ -71,15 +71,15 @@ pub(super) const PLACEMENT: &[ConfigKey] = &[
         name: "follow_rows",
         value: "N",
         default: "100000",
-        help: "The most rows that move so in a period",
+        help: "The most rows that move so in a period; what is moved back has no limit",
         set: |config, text| put(&mut config.follow.rows_most, number(text, 1, u64::MAX)?),
     },
     ConfigKey {
         name: "follow_ms",
         value: "MS",
         default: "2000",
-        help: "The most milliseconds that such moves may take in a period, as far as is known when \
-               one begins",
+        help: "The most milliseconds that such moves may take in a period, as far as is known \
+               when one begins; what is moved back has no limit",
         set: |config, text| put(&mut config.follow.ms_most, number(text, 1, 86_400_000)?),
     },
     ConfigKey {

@@ -2,7 +2,6 @@
 //! taken back. Whoever runs it says how it is told: `muesli partition watch` on its output, a
 //! server among its own lines.
 
-use muesli_core::NodeId;
 use muesli_placement::online::{
     FollowDecision, MovePlan, MoveTerms, PlacementFollower, PlannedMove,
 };
@@ -98,25 +97,6 @@ impl FollowedCluster {
         before.check_sampled()?;
         let follower = PlacementFollower::default();
         Ok(FollowedCluster { cluster, terms, moves, follower, before })
-    }
-
-    /// Counts from now on, and knows nothing any more of earlier moves.
-    ///
-    /// # Errors
-    /// As [`begin`](Self::begin).
-    pub fn begin_again(&mut self) -> anyhow::Result<()> {
-        self.before = self.cluster.counters()?;
-        self.follower = PlacementFollower::default();
-        self.before.check_sampled()
-    }
-
-    /// The server with the lowest number among those that answer now.
-    ///
-    /// # Errors
-    /// None of those that were known answers.
-    pub fn lowest_that_answers(&mut self) -> anyhow::Result<Option<NodeId>> {
-        self.cluster.look_for_servers()?;
-        Ok(self.cluster.lowest_that_answers())
     }
 
     /// Ends a period: plans by what was counted in it, and does what is decided, if moves are made.

@@ -27,6 +27,8 @@ const SIZE_STEPS_MAX: usize = 1 << 20;
 /// A cluster whose partitions may move.
 pub struct LiveCluster {
     addresses: Vec<String>,
+    /// Servers that are reached elsewhere than the map says.
+    dial: Vec<(u32, String)>,
     servers: Vec<(NodeId, String)>,
     db: Db,
 }
@@ -128,17 +130,9 @@ impl LiveCluster {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub fn with(connect: Connect) -> anyhow::Result<LiveCluster> {
-        let addresses = connect.addresses.clone();
-        let servers = servers_of(&addresses)?;
-        Ok(LiveCluster { addresses, servers, db: Db::connect_with(connect)? })
-    }
-
-    /// The server with the lowest number among those that answer.
-    pub fn lowest_that_answers(&self) -> Option<NodeId> {
-        let mut servers: Vec<_> = self.servers.iter().collect();
-        servers.sort();
-        let answers = |address: &str| Visit::begin(address, WITHIN).is_ok();
-        servers.into_iter().find(|(_, address)| answers(address)).map(|(node, _)| *node)
+        let (addresses, dial) = (connect.addresses.clone(), connect.dial.clone());
+        let servers = servers_of(&addresses, &dial)?;
+        Ok(LiveCluster { addresses, dial, servers, db: Db::connect_with(connect)? })
     }
 
     /// Asks which servers there are: some may have come, and others have left.
@@ -148,7 +142,7 @@ impl LiveCluster {
     pub fn look_for_servers(&mut self) -> anyhow::Result<()> {
         let known = self.servers.iter().map(|(_, address)| address);
         let all: Vec<String> = known.chain(&self.addresses).cloned().collect();
-        self.servers = servers_of(&all)?;
+        self.servers = servers_of(&all, &self.dial)?;
         Ok(())
     }
 
@@ -251,11 +245,25 @@ fn unexpected(answer: &Control) -> anyhow::Error {
     anyhow::anyhow!("it answers with `{}`, which was not asked for", answer.kind())
 }
 
-/// The servers of the cluster of which one is at one of these addresses.
-fn servers_of(addresses: &[String]) -> anyhow::Result<Vec<(NodeId, String)>> {
+/// The servers of the cluster of which one is at one of these addresses, with where they are
+/// reached: those that have not left, by their numbers.
+///
+/// # Errors
+/// None of them answers.
+pub fn servers_of(
+    addresses: &[String],
+    dial: &[(u32, String)],
+) -> anyhow::Result<Vec<(NodeId, String)>> {
     let map = reach::first(addresses)?.welcome.map;
-    let servers = map.servers.into_iter().filter(|(node, _)| !map.left.contains(node));
-    Ok(servers.collect())
+    let mut servers: Vec<_> =
+        map.servers.into_iter().filter(|(node, _)| !map.left.contains(node)).collect();
+    servers.sort_unstable();
+    for (node, address) in &mut servers {
+        if let Some((_, elsewhere)) = dial.iter().find(|(it, _)| *it == node.0) {
+            address.clone_from(elsewhere);
+        }
+    }
+    Ok(servers)
 }
 
 type AskedLoads = (u32, AccessCounts, BTreeMap<u16, u64>);

@@ -13,7 +13,7 @@ pub mod suggest;
 pub mod watch;
 
 pub use following::{FollowedCluster, PeriodEvent};
-pub use live::LiveCluster;
+pub use live::{LiveCluster, servers_of};
 pub use options::{LiveTerms, only_with_connection};
 
 /// Says a line at once. That whoever reads has gone away is no matter.

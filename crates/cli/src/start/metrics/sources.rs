@@ -194,8 +194,8 @@ mod tests {
             total_commands_processed:7\r\n";
         let all = commands(info);
         assert_eq!((all.len(), &*all[0].name, all[0].count("usec")), (2, "get", 12));
-        let told = [("0.5", 3.007), ("0.99", 5.023), ("0.999", 5.023)];
-        assert_eq!(all[0].quantiles, told.map(|(at, us)| (at.to_owned(), us)));
+        let expected = [("0.5", 3.007), ("0.99", 5.023), ("0.999", 5.023)];
+        assert_eq!(all[0].quantiles, expected.map(|(at, us)| (at.to_owned(), us)));
         assert_eq!((all[1].count("rejected_calls"), all[1].quantiles.len()), (2, 0));
         assert_eq!(numbers(info), [("total_commands_processed".to_owned(), 7)]);
     }

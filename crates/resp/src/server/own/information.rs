@@ -191,9 +191,9 @@ fn command_stats(shared: &Shared, text: &mut String) {
 
 fn latency_stats(shared: &Shared, text: &mut String) {
     shared.stats.times.each(|it| {
-        let told = PERCENTILES.map(|(name, at)| format!("{name}={:.3}", it.percentile_us(at)));
+        let shown = PERCENTILES.map(|(name, at)| format!("{name}={:.3}", it.percentile_us(at)));
         if it.calls > 0 {
-            line(text, &format!("latency_percentiles_usec_{}", it.spec.name), told.join(","));
+            line(text, &format!("latency_percentiles_usec_{}", it.spec.name), shown.join(","));
         }
     });
 }

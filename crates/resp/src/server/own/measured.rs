@@ -7,7 +7,7 @@ use crate::protocol::reply::RespReply;
 use crate::server::stats::{CommandCounts, SlowCommand};
 
 /// So many of the newest slow commands are told where it is not said how many.
-const SLOW_TOLD: usize = 10;
+const SLOW_SHOWN: usize = 10;
 
 /// `LATENCY`. What Redis tells of sudden waits of its process (`LATEST`, `HISTORY`) is not here.
 pub(super) fn latency(asked: ServerCall<'_>) -> RespReply {
@@ -50,7 +50,7 @@ pub(super) fn slow_log(asked: ServerCall<'_>) -> RespReply {
     match &*asked.text(1).to_ascii_lowercase() {
         "get" if asked.len() <= 3 => {
             let count = match asked.len() {
-                2 => Some(SLOW_TOLD as i64),
+                2 => Some(SLOW_SHOWN as i64),
                 _ => numbers::integer(asked.arg(2)),
             };
             match count {
@@ -58,12 +58,8 @@ pub(super) fn slow_log(asked: ServerCall<'_>) -> RespReply {
                     let count = usize::try_from(count).unwrap_or(usize::MAX);
                     RespReply::Array(slow.newest(count).into_iter().map(entry).collect())
                 }
-                Some(_) => {
+                _ => {
                     let text = "ERR count should be greater than or equal to -1";
-                    RespReply::Error(text.to_owned())
-                }
-                None => {
-                    let text = "ERR value is not an integer or out of range";
                     RespReply::Error(text.to_owned())
                 }
             }

@@ -105,11 +105,18 @@ pub(in crate::server) async fn exec(
         Ok(RunResult::Refused(why)) => return Err(RespReply::Error(why)),
         Err(error) => return Err(error_reply(&error)),
     };
-    let ran = items.iter().zip(&replies).map(|(CommandItem(command, spec), reply)| {
-        let has_failed = matches!(reply, Some(RespReply::Error(_)));
-        RanCommand { command, spec, has_failed }
-    });
-    asked.shared.note_times(asked.client, ran, begun.elapsed());
+    // What is left to the server is measured by itself.
+    let of_data = |(item, _): &(&CommandItem, _)| matches!(item.1.body, Body::Data(_));
+    let ran: Vec<_> = items
+        .iter()
+        .zip(&replies)
+        .filter(of_data)
+        .map(|(CommandItem(command, spec), reply)| {
+            let has_failed = matches!(reply, Some(RespReply::Error(_)));
+            RanCommand { command, spec, has_failed }
+        })
+        .collect();
+    asked.shared.note_times(asked.client, ran.into_iter(), begun.elapsed());
     let executed = |(item, reply): (CommandItem, Option<RespReply>)| match (reply, item.1.body) {
         (Some(reply), _) => ExecutedCommand::Answered(reply),
         (None, Body::Server) => ExecutedCommand::Left(item.0, item.1),

@@ -67,25 +67,28 @@ impl ServerStats {
 }
 
 impl Shared {
-    /// Commands of a client were run together, in so long: each of them has its share of that.
+    /// Commands of a client were one transaction, which took so long: each has its share of that,
+    /// and the slow log the first of them for all.
     pub(super) fn note_times<'a>(
         &self,
         client: &RespClient,
         ran: impl ExactSizeIterator<Item = RanCommand<'a>>,
         took: Duration,
     ) {
-        let share = took / ran.len().max(1) as u32;
-        for RanCommand { command, spec, has_failed } in ran {
+        let count = ran.len();
+        let share = took / count.max(1) as u32;
+        let is_slow = self.stats.slow.takes(took);
+        for (at, RanCommand { command, spec, has_failed }) in ran.enumerate() {
             self.stats.times.note(spec, share, has_failed);
-            if self.stats.slow.takes(share) {
-                let state = client.state.borrow();
+            if at == 0 && is_slow && !slow_log::LEFT_OUT.contains(&spec.name) {
+                let name = client.state.borrow().name.clone();
                 self.stats.slow.note(SlowCommand {
                     number: 0,
                     at: self.now_ms() / 1000,
-                    took: share,
-                    words: slow_log::shortened(command, spec),
+                    took,
+                    words: slow_log::shortened(command, spec, count - 1),
                     address: client.address.clone(),
-                    name: state.name.clone(),
+                    name: slow_log::short(name.as_bytes()),
                 });
             }
         }

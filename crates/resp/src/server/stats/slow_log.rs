@@ -8,8 +8,8 @@ use crate::commands::spec::Spec;
 use crate::protocol::request::RespCommand;
 
 /// So many words of a command are kept, each of so many bytes, as by Redis.
-const WORDS_MAX: usize = 32;
-const WORD_BYTES_MAX: usize = 128;
+const ARGUMENTS_MAX: usize = 32;
+const ARGUMENT_BYTES_MAX: usize = 128;
 
 /// A command that took long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(in crate::server) struct SlowCommand {
     pub words: Vec<Vec<u8>>,
     /// Of the client.
     pub address: String,
-    pub name: String,
+    pub name: Vec<u8>,
 }
 
 /// What is kept, and which commands are.
@@ -79,24 +79,61 @@ impl SlowLog {
     }
 }
 
-/// The words of a command, without those that are too many or too long, and without passwords.
-pub(super) fn shortened(command: &RespCommand, spec: &Spec) -> Vec<Vec<u8>> {
-    if matches!(spec.name, "auth" | "hello") {
-        return vec![spec.name.as_bytes().to_vec(), b"(redacted)".to_vec()];
-    }
-    let short = |word: &[u8]| match word.len().checked_sub(WORD_BYTES_MAX) {
+/// Commands that are left out: `EXEC`, whose commands are there, and those that wait for a password
+/// to be checked, which everybody can give.
+pub(super) const LEFT_OUT: [&str; 3] = ["auth", "exec", "hello"];
+
+/// Settings of Redis that are passwords.
+const SECRET_SETTINGS: [&[u8]; 5] = [
+    b"masterauth",
+    b"masteruser",
+    b"requirepass",
+    b"tls-client-key-file-pass",
+    b"tls-key-file-pass",
+];
+
+/// A word, cut where it is too long.
+pub(super) fn short(word: &[u8]) -> Vec<u8> {
+    match word.len().checked_sub(ARGUMENT_BYTES_MAX) {
         None | Some(0) => word.to_vec(),
         Some(more) => {
-            let begin = &word[..WORD_BYTES_MAX];
+            let begin = &word[..ARGUMENT_BYTES_MAX];
             [begin, format!("... ({more} more bytes)").as_bytes()].concat()
         }
+    }
+}
+
+/// The words of a command, without those that are too many or too long, and without passwords; and
+/// how many others were one transaction with it.
+pub(super) fn shortened(command: &RespCommand, spec: &Spec, others: usize) -> Vec<Vec<u8>> {
+    let kept = if command.len() > ARGUMENTS_MAX { ARGUMENTS_MAX - 1 } else { command.len() };
+    let shown = |at: usize| match is_secret(command, spec, at) {
+        true => b"(redacted)".to_vec(),
+        false => short(command.word(at)),
     };
-    let kept = if command.len() > WORDS_MAX { WORDS_MAX - 1 } else { command.len() };
-    let mut words: Vec<_> = command.iter().take(kept).map(short).collect();
+    let mut words: Vec<_> = (0..kept).map(shown).collect();
     if command.len() > kept {
         words.push(format!("... ({} more arguments)", command.len() - kept).into_bytes());
     }
+    if others > 0 {
+        words.push(format!("... (and {others} more commands)").into_bytes());
+    }
     words
+}
+
+/// Whether a word of a command may be a password.
+fn is_secret(command: &RespCommand, spec: &Spec, at: usize) -> bool {
+    let second = |word: &[u8]| command.len() > 1 && command.word(1).eq_ignore_ascii_case(word);
+    match spec.name {
+        "acl" => at > 2 && second(b"setuser"),
+        "auth" => at > 0,
+        "config" if at > 2 && second(b"set") => {
+            let name = command.word(at - 1);
+            SECRET_SETTINGS.iter().any(|it| name.eq_ignore_ascii_case(it))
+        }
+        "hello" => at > 1,
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -106,18 +143,25 @@ mod tests {
 
     fn words(all: &[&[u8]]) -> Vec<String> {
         let command = RespCommand::of(all);
-        let short = shortened(&command, find(all[0]).unwrap());
+        let short = shortened(&command, find(all[0]).unwrap(), 0);
         short.into_iter().map(|it| String::from_utf8(it).unwrap()).collect()
     }
 
     #[test]
     fn words_are_shortened_and_passwords_left_out() {
-        assert_eq!(words(&[b"AUTH", b"me", b"secret"]), ["auth", "(redacted)"]);
+        assert_eq!(words(&[b"AUTH", b"me", b"secret"]), ["AUTH", "(redacted)", "(redacted)"]);
+        assert_eq!(words(&[b"HELLO", b"3", b"AUTH"]), ["HELLO", "3", "(redacted)"]);
+        let set = words(&[b"config", b"SET", b"timeout", b"5", b"RequirePass", b"secret"]);
+        assert_eq!(set[2..], ["timeout", "5", "RequirePass", "(redacted)"]);
+        let user = words(&[b"acl", b"setuser", b"bob", b"on", b">secret"]);
+        assert_eq!(user[2..], ["bob", "(redacted)", "(redacted)"]);
         assert_eq!(words(&[b"get", b"a"]), ["get", "a"]);
         let long = words(&[b"set", b"a", &[b'v'; 130]]);
         assert!(long[2].ends_with("v... (2 more bytes)"), "{long:?}");
         let many = words(&[&b"del"[..]; 40]);
         assert_eq!((many.len(), &*many[31]), (32, "... (9 more arguments)"));
+        let several = shortened(&RespCommand::of(&[b"ping"]), find(b"ping").unwrap(), 4);
+        assert_eq!(several[1], b"... (and 4 more commands)");
     }
 
     #[test]
@@ -128,7 +172,7 @@ mod tests {
         log.limit(SlowLogLimits { slower_than, kept: 2 });
         assert!(log.takes(Duration::from_millis(5)) && !log.takes(Duration::from_millis(4)));
         for at in 0..3 {
-            let (address, name, words) = (String::new(), String::new(), Vec::new());
+            let (address, name, words) = (String::new(), Vec::new(), Vec::new());
             log.note(SlowCommand { number: 0, at, took: Duration::ZERO, words, address, name });
         }
         assert_eq!(
