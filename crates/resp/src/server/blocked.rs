@@ -130,6 +130,11 @@ impl WaitingClients {
         self.firsts_of(waiter).iter().any(|it| Rc::ptr_eq(it, waiter))
     }
 
+    /// Whether others have waited longer than a waiter for each of its keys, and it has some.
+    pub fn is_behind(&self, waiter: &Rc<Waiter>) -> bool {
+        !waiter.keys.is_empty() && !self.is_first(waiter)
+    }
+
     /// Those who have waited the longest for the keys of a waiter, as it does.
     fn firsts_of(&self, waiter: &Waiter) -> Vec<Rc<Waiter>> {
         let by_key = self.by_key.borrow();
@@ -236,6 +241,18 @@ mod tests {
         all.has_looked(&first);
         assert_eq!(poll(all.until_looked(&[key("a")])), Poll::Ready(()));
         assert_eq!(poll(all.look(&second)), Poll::Ready(true));
+    }
+
+    #[test]
+    fn who_has_waited_longer_is_before_others_for_the_same_keys() {
+        let (all, kind) = (WaitingClients::default(), ValueKind::List);
+        let wait = |id, keys| all.enter(&client(id), kind, keys);
+        let (first, second) = (wait(1, vec![key("a")]), wait(2, vec![key("a")]));
+        let (other, none) = (wait(3, vec![key("a"), key("b")]), wait(4, Vec::new()));
+        let behind = [&first, &second, &other, &none].map(|it| all.is_behind(it));
+        assert_eq!(behind, [false, true, false, false]);
+        all.leave(&first, false);
+        assert!(!all.is_behind(&second));
     }
 
     #[test]

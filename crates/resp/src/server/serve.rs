@@ -349,18 +349,11 @@ async fn wait_for(
             break (RespReply::Null, false);
         }
         let begun = Instant::now();
-        let ran = shared.run(client, std::slice::from_ref(&item), &[]).await;
+        let looked = look_for_it(shared, client, &waiter, &item).await;
         took = begun.elapsed();
         shared.blocked.has_looked(&waiter);
-        match ran {
-            Ok(RunResult::Done(mut one)) => {
-                if let Some(reply) = one.pop().flatten() {
-                    break (reply, true);
-                }
-            }
-            Ok(RunResult::Changed) => unreachable!("nothing is watched"),
-            Ok(RunResult::Refused(why)) => break (RespReply::Error(why), true),
-            Err(error) => break (error_reply(&error), true),
+        if let Some(reply) = looked {
+            break (reply, true);
         }
         client.blocked.set(true);
         let woken = wait(shared, client, &waiter, until).await;
@@ -386,6 +379,26 @@ async fn wait_for(
     shared.blocked.leave(&waiter, passes_on);
     note(shared, client, (&item.0, spec), &reply, took);
     reply
+}
+
+/// Looks whether something is there for a client that waits; what it is answered then.
+async fn look_for_it(
+    shared: &Shared,
+    client: &RespClient,
+    waiter: &Rc<Waiter>,
+    item: &CommandItem,
+) -> Option<RespReply> {
+    // By another server something may come after those have looked who have waited longer: it is
+    // for them.
+    if shared.is_one_of_several && shared.blocked.is_behind(waiter) {
+        return None;
+    }
+    match shared.run(client, std::slice::from_ref(item), &[]).await {
+        Ok(RunResult::Done(mut one)) => one.pop().flatten(),
+        Ok(RunResult::Changed) => unreachable!("nothing is watched"),
+        Ok(RunResult::Refused(why)) => Some(RespReply::Error(why)),
+        Err(error) => Some(error_reply(&error)),
+    }
 }
 
 /// Waits until a key may have something, or the client waits no longer.
