@@ -26,12 +26,12 @@ pub(super) fn begin(bytes: &mut PackedBytes) -> Result<Option<u64>, Damage> {
 /// The next entry, after one of this length; `None` at the end.
 pub(super) fn next(bytes: &mut PackedBytes, before: &mut usize) -> Result<Option<Vec<u8>>, Damage> {
     let begin = bytes.at;
-    let said = match bytes.byte()? {
+    let stored = match bytes.byte()? {
         END => return Ok(None),
         LONG_BEFORE => u32::from_le_bytes(bytes.array()?) as usize,
         short => usize::from(short),
     };
-    if said != *before {
+    if stored != *before {
         return Err(BEFORE);
     }
     let entry = entry(bytes)?;
