@@ -81,7 +81,7 @@ pub enum RdbElement {
 }
 
 /// What is still to come of a value.
-enum Rest {
+enum ValueRest {
     /// The elements, each as strings, and as scores.
     Plain { kind: RdbKind, has_binary_scores: bool, count: u64 },
     /// The entries of a packed string that begins there.
@@ -97,7 +97,7 @@ pub struct RdbReader<R> {
     input: RdbInput<R>,
     version: u32,
     /// What is still to come of the last key's value.
-    rest: Option<Rest>,
+    rest: Option<ValueRest>,
     /// The last key, for errors.
     key: Option<Vec<u8>>,
     /// When the next key expires.
@@ -245,20 +245,24 @@ impl<R: Read> RdbReader<R> {
         Ok(RdbEvent::Key(RdbKey { key, kind, expires: self.expires.take() }))
     }
 
-    fn begin_value(&mut self, kind: RdbKind, encoding: ValueEncoding) -> Result<Rest, RdbError> {
+    fn begin_value(
+        &mut self,
+        kind: RdbKind,
+        encoding: ValueEncoding,
+    ) -> Result<ValueRest, RdbError> {
         Ok(match encoding {
-            ValueEncoding::Plain | ValueEncoding::BinaryScores => Rest::Plain {
+            ValueEncoding::Plain | ValueEncoding::BinaryScores => ValueRest::Plain {
                 kind,
                 has_binary_scores: encoding == ValueEncoding::BinaryScores,
                 count: if kind == RdbKind::String { 1 } else { self.input.length()? },
             },
             ValueEncoding::Packed(encoding) => {
                 let (entries, offset) = self.packed(encoding)?;
-                Rest::Packed { kind, entries, offset }
+                ValueRest::Packed { kind, entries, offset }
             }
             ValueEncoding::Ziplists | ValueEncoding::Nodes => {
                 let are_ziplists = encoding == ValueEncoding::Ziplists;
-                Rest::Nodes { count: self.input.length()?, are_ziplists }
+                ValueRest::Nodes { count: self.input.length()?, are_ziplists }
             }
         })
     }
@@ -271,37 +275,37 @@ impl<R: Read> RdbReader<R> {
     }
 
     /// The next element of a value, or its end.
-    fn go_on(&mut self, mut rest: Rest) -> Result<RdbEvent, RdbError> {
+    fn go_on(&mut self, mut rest: ValueRest) -> Result<RdbEvent, RdbError> {
         loop {
             match rest {
-                Rest::Plain { count: 0, .. } | Rest::Nodes { count: 0, .. } => {
+                ValueRest::Plain { count: 0, .. } | ValueRest::Nodes { count: 0, .. } => {
                     return Ok(RdbEvent::KeyEnd);
                 }
-                Rest::Plain { kind, has_binary_scores, count } => {
+                ValueRest::Plain { kind, has_binary_scores, count } => {
                     let element = self.plain(kind, has_binary_scores)?;
                     let count = count - 1;
-                    self.rest = Some(Rest::Plain { kind, has_binary_scores, count });
+                    self.rest = Some(ValueRest::Plain { kind, has_binary_scores, count });
                     return Ok(RdbEvent::Element(element));
                 }
-                Rest::Packed { kind, mut entries, offset } => {
+                ValueRest::Packed { kind, mut entries, offset } => {
                     let element = packed_element(&mut entries, kind);
                     let element = element.map_err(|kind| kind.at(offset))?;
                     let Some(element) = element else { return Ok(RdbEvent::KeyEnd) };
-                    self.rest = Some(Rest::Packed { kind, entries, offset });
+                    self.rest = Some(ValueRest::Packed { kind, entries, offset });
                     return Ok(RdbEvent::Element(element));
                 }
-                Rest::Node { mut entries, offset, count, are_ziplists } => {
+                ValueRest::Node { mut entries, offset, count, are_ziplists } => {
                     if let Some(item) = entries.next().map_err(|kind| kind.at(offset))? {
-                        self.rest = Some(Rest::Node { entries, offset, count, are_ziplists });
+                        self.rest = Some(ValueRest::Node { entries, offset, count, are_ziplists });
                         return Ok(RdbEvent::Element(RdbElement::Item(item)));
                     }
-                    rest = Rest::Nodes { count, are_ziplists };
+                    rest = ValueRest::Nodes { count, are_ziplists };
                 }
-                Rest::Nodes { count, are_ziplists } => {
+                ValueRest::Nodes { count, are_ziplists } => {
                     let count = count - 1;
                     if !are_ziplists && self.is_item_alone()? {
                         let item = self.input.string()?;
-                        self.rest = Some(Rest::Nodes { count, are_ziplists });
+                        self.rest = Some(ValueRest::Nodes { count, are_ziplists });
                         return Ok(RdbEvent::Element(RdbElement::Item(item)));
                     }
                     let encoding = match are_ziplists {
@@ -309,7 +313,7 @@ impl<R: Read> RdbReader<R> {
                         false => PackedEncoding::Listpack,
                     };
                     let (entries, offset) = self.packed(encoding)?;
-                    rest = Rest::Node { entries, offset, count, are_ziplists };
+                    rest = ValueRest::Node { entries, offset, count, are_ziplists };
                 }
             }
         }

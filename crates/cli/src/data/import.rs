@@ -2,6 +2,7 @@
 
 use std::io::{BufReader, stdin};
 
+use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use muesli::transfer::{Import, Imported};
 
@@ -51,6 +52,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
         return redis::run(matches);
     }
     let options = ImportOptions::from_arg_matches(matches)?;
+    let folder = options.target.place.folder.as_ref().map(|it| it.to_string_lossy());
+    if let Some(url) = folder.filter(|it| it.starts_with("redis://")) {
+        let host = url.rsplit_once(['@', '/']).map_or("", |it| it.1);
+        bail!("for the data of a Redis, give `muesli import redis redis://…{host} --db FOLDER`");
+    }
     let db = options.target.open_to_write(options.repositories)?;
     let mut line = ProgressLine::new("imported");
     let (import, input) = (Import { overwrite: options.overwrite }, stdin().lock());

@@ -42,12 +42,8 @@ struct RedisImportOptions {
     /// An RDB file (`dump.rdb`), or `redis://[[USER]:PASSWORD@]HOST[:PORT]`
     #[arg(value_name = "SOURCE")]
     source: PathBuf,
-    /// The folder of a database, made where there is none; of a lone server one that has stopped
-    #[arg(long, value_name = "FOLDER", required_unless_present = "connect")]
-    db: Option<PathBuf>,
-    /// Servers that run, with commas between
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "db")]
-    connect: Option<String>,
+    #[command(flatten)]
+    target: RedisImportTarget,
     /// The protocol of the servers
     #[arg(long, value_name = "NAME", default_value = "score", value_parser = names::protocols(),
         hide_possible_values = true)]
@@ -64,6 +60,18 @@ struct RedisImportOptions {
     /// How many repositories a database has that is made by this
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "connect")]
     repositories: usize,
+}
+
+/// Where the data go: one of these.
+#[derive(Args, Clone, Debug)]
+#[group(required = true, multiple = false)]
+struct RedisImportTarget {
+    /// The folder of a database, made where there is none; of a lone server one that has stopped
+    #[arg(long, value_name = "FOLDER")]
+    db: Option<PathBuf>,
+    /// Servers that run, with commas between
+    #[arg(long, value_name = "ADDRESS")]
+    connect: Option<String>,
 }
 
 /// The command's options.
@@ -146,7 +154,8 @@ fn import(
     };
     let checked =
         CheckedRdb::check(file, import, |it| show(line, it)).context("nothing was imported")?;
-    let place = DatabasePlace { folder: options.db.clone(), connect: options.connect.clone() };
+    let RedisImportTarget { db: folder, connect } = options.target.clone();
+    let place = DatabasePlace { folder, connect };
     let (protocol, secret_file) = (options.protocol.clone(), options.secret_file.clone());
     let target = ChosenDatabase { place, protocol, secret_file };
     let db = target.open_to_write(options.repositories)?;

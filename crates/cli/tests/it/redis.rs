@@ -138,13 +138,15 @@ fn a_file_of_redis_is_imported_into_a_folder_and_served() {
     std::fs::write(&file, REDIS8).unwrap();
     std::fs::write(&stream, STREAM).unwrap();
     let refused = imported(2, &[&stream, "--db", &data]);
-    let expected = "nothing was imported: at byte 143, in the key \"stream\": streams are not";
+    let expected = "nothing was imported: at byte 85, in the key \"stream\": streams are not";
     assert!(refused.contains(expected), "{refused}");
     assert!(!Path::new(&data).exists());
     let done = imported(0, &[&file, "--db", &data]);
     assert!(done.contains("dump.rdb: RDB version 12 of Redis 8.2.3"), "{done}");
     let expected = "imported 23 keys (10 strings, 3 lists, 5 sets, 2 sorted sets, 3 hashes) with ";
     assert!(done.contains(expected) && done.contains("all keys are as there"), "{done}");
+    let nowhere = imported(2, &[&file]);
+    assert!(nowhere.contains("--db") && nowhere.contains("--connect"), "{nowhere}");
     let again = imported(2, &[&file, "--db", &data]);
     assert!(again.contains("23 keys of the file are there already"), "{again}");
     imported(0, &[&file, "--db", &data, "--replace"]);

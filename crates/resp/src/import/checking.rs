@@ -4,7 +4,7 @@ use muesli::SmallBytes;
 use muesli_rdb::{RdbElement, RdbKind};
 
 use super::error::{RdbImportError, shown};
-use super::parts::KeyPart;
+use super::parts::ImportPart;
 use super::target::ImportTarget;
 use crate::keyspace::header::{KeyHeader, KeyValue, ValueKind};
 use crate::keyspace::rows::Id;
@@ -59,7 +59,7 @@ impl ImportTarget {
     /// The database cannot be read.
     pub fn compare_parts(
         &mut self,
-        parts: Vec<KeyPart>,
+        parts: Vec<ImportPart>,
     ) -> Result<Vec<Difference>, RdbImportError> {
         self.read(async move |scope| {
             let mut found = Vec::new();
@@ -85,7 +85,7 @@ fn kind_of(kind: RdbKind) -> ValueKind {
 
 async fn difference(
     scope: &KeyScope<'_>,
-    part: &KeyPart,
+    part: &ImportPart,
 ) -> Result<Option<&'static str>, CommandStop> {
     let Some(header) = scope.header(part.db, &part.key).await? else {
         let has_expired = part.expires.is_some_and(|at| at <= scope.now);
@@ -107,13 +107,13 @@ async fn difference(
 }
 
 /// Whether there are as many as there are to be: at the last part all, and before at least those.
-fn has_length(part: &KeyPart, length: u64) -> bool {
+fn has_length(part: &ImportPart, length: u64) -> bool {
     if part.is_last { length == part.to() } else { length >= part.to() }
 }
 
 async fn string_difference(
     scope: &KeyScope<'_>,
-    part: &KeyPart,
+    part: &ImportPart,
     header: &KeyHeader,
 ) -> Result<Option<&'static str>, CommandStop> {
     let [RdbElement::Text(text)] = &part.elements[..] else { unreachable!("it is a string") };
@@ -126,7 +126,7 @@ async fn string_difference(
 
 async fn list_difference(
     scope: &KeyScope<'_>,
-    part: &KeyPart,
+    part: &ImportPart,
 ) -> Result<Option<&'static str>, CommandStop> {
     let Some(list) = scope.list(part.db, &part.key).await? else { return Ok(Some("is not there")) };
     if !has_length(part, list.len() as u64) {
@@ -147,7 +147,7 @@ async fn list_difference(
 
 async fn collection_difference(
     scope: &KeyScope<'_>,
-    part: &KeyPart,
+    part: &ImportPart,
     id: Id,
 ) -> Result<Option<&'static str>, CommandStop> {
     for element in &part.elements {

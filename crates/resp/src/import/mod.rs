@@ -23,7 +23,7 @@ use muesli_rdb::RdbKind;
 use checking::Differences;
 pub use error::RdbImportError;
 use parts::PartReader;
-use survey::{Existing, Survey};
+use survey::{Existing, FileSurvey};
 use target::ImportTarget;
 
 /// How a file is imported.
@@ -118,7 +118,7 @@ impl<'a, R: Read + Seek> CheckedRdb<'a, R> {
         mut progress: impl FnMut(RdbProgress),
     ) -> Result<CheckedRdb<'a, R>, RdbImportError> {
         let now = target::now_ms();
-        let mut survey = Survey::default();
+        let mut survey = FileSurvey::default();
         let mut reader = PartReader::open(source, now)?;
         reader.read(&mut in_phase(&mut progress, RdbPhase::Checking), |parts| {
             survey.add(&import, &parts)

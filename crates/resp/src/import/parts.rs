@@ -14,7 +14,7 @@ const ELEMENT_BYTES: usize = 100;
 
 /// A part of a key: elements that come one after the other.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct KeyPart {
+pub(super) struct ImportPart {
     pub db: u8,
     pub key: Vec<u8>,
     pub kind: RdbKind,
@@ -25,7 +25,7 @@ pub(super) struct KeyPart {
     pub is_last: bool,
 }
 
-impl KeyPart {
+impl ImportPart {
     pub fn is_first(&self) -> bool {
         self.from == 0
     }
@@ -67,10 +67,10 @@ pub(super) struct PartReader<R> {
     /// The database of the next key.
     db: u64,
     /// Parts that are complete.
-    batch: Vec<KeyPart>,
+    batch: Vec<ImportPart>,
     batch_bytes: usize,
     /// The last part of the last key, to which elements come.
-    open: Option<KeyPart>,
+    open: Option<ImportPart>,
     open_bytes: usize,
     keys: u64,
     /// Keys that had expired.
@@ -117,7 +117,7 @@ impl<R: Read> PartReader<R> {
     pub fn read(
         &mut self,
         progress: &mut impl FnMut(u64, u64),
-        mut each: impl FnMut(Vec<KeyPart>) -> Result<(), RdbImportError>,
+        mut each: impl FnMut(Vec<ImportPart>) -> Result<(), RdbImportError>,
     ) -> Result<(), RdbImportError> {
         while let Some(event) = self.reader.next_event()? {
             match event {
@@ -148,7 +148,7 @@ impl<R: Read> PartReader<R> {
 
     fn give(
         &mut self,
-        each: &mut impl FnMut(Vec<KeyPart>) -> Result<(), RdbImportError>,
+        each: &mut impl FnMut(Vec<ImportPart>) -> Result<(), RdbImportError>,
     ) -> Result<(), RdbImportError> {
         self.batch_bytes = 0;
         match std::mem::take(&mut self.batch) {
@@ -167,7 +167,7 @@ impl<R: Read> PartReader<R> {
         let db = db.ok_or(RdbImportError::Database(self.db))?;
         self.open_bytes = ELEMENT_BYTES + key.len();
         let (from, elements, is_last) = (0, Vec::new(), false);
-        self.open = Some(KeyPart { db, key, kind, expires, from, elements, is_last });
+        self.open = Some(ImportPart { db, key, kind, expires, from, elements, is_last });
         Ok(())
     }
 
@@ -181,14 +181,14 @@ impl<R: Read> PartReader<R> {
         let Some(open) = self.open.take() else { return };
         self.keys += 1;
         self.batch_bytes += std::mem::take(&mut self.open_bytes);
-        self.batch.push(KeyPart { is_last: true, ..open });
+        self.batch.push(ImportPart { is_last: true, ..open });
     }
 
     /// Gives the elements of the open part, and leaves it open for those that follow. A string is
     /// given in pieces, of which the last one stays.
     fn split(
         &mut self,
-        each: &mut impl FnMut(Vec<KeyPart>) -> Result<(), RdbImportError>,
+        each: &mut impl FnMut(Vec<ImportPart>) -> Result<(), RdbImportError>,
     ) -> Result<(), RdbImportError> {
         self.give(each)?;
         let Some(mut open) = self.open.take() else { return Ok(()) };
@@ -200,7 +200,7 @@ impl<R: Read> PartReader<R> {
                 pieces.collect::<Vec<_>>()
             }
             _ => {
-                let part = KeyPart { elements, ..open.clone() };
+                let part = ImportPart { elements, ..open.clone() };
                 open.from = part.to();
                 self.open = Some(open);
                 return each(vec![part]);
@@ -209,7 +209,7 @@ impl<R: Read> PartReader<R> {
         drop(elements);
         let last = pieces.len() - 1;
         for (at, elements) in pieces.into_iter().enumerate() {
-            let part = KeyPart { elements, ..open.clone() };
+            let part = ImportPart { elements, ..open.clone() };
             if at == last {
                 // It is given with its key's end.
                 self.open_bytes += part.elements.iter().map(element_bytes).sum::<usize>();

@@ -5,7 +5,7 @@ use std::io::Read;
 use muesli_rdb::RdbElement;
 
 use super::error::{RdbImportError, shown};
-use super::parts::{KeyPart, PartReader, element_bytes};
+use super::parts::{ImportPart, PartReader, element_bytes};
 use super::{RdbImport, RdbImported};
 
 /// So many bytes of the longest key of a row are left for what it has beside a key, field or
@@ -16,16 +16,16 @@ const SHOWN_KEYS: usize = 3;
 
 /// What was found so far.
 #[derive(Default)]
-pub(super) struct Survey {
+pub(super) struct FileSurvey {
     found: RdbImported,
 }
 
-impl Survey {
+impl FileSurvey {
     /// Takes parts of keys into account.
     ///
     /// # Errors
     /// One has something that is too long.
-    pub fn add(&mut self, import: &RdbImport, parts: &[KeyPart]) -> Result<(), RdbImportError> {
+    pub fn add(&mut self, import: &RdbImport, parts: &[ImportPart]) -> Result<(), RdbImportError> {
         for part in parts {
             check_lengths(import, part)?;
             self.count(part);
@@ -33,7 +33,7 @@ impl Survey {
         Ok(())
     }
 
-    fn count(&mut self, part: &KeyPart) {
+    fn count(&mut self, part: &ImportPart) {
         if part.is_empty() {
             self.found.empty += 1;
             return;
@@ -106,7 +106,7 @@ fn library_name(code: &[u8]) -> String {
 
 /// # Errors
 /// Something of the part is longer than it may be.
-fn check_lengths(import: &RdbImport, part: &KeyPart) -> Result<(), RdbImportError> {
+fn check_lengths(import: &RdbImport, part: &ImportPart) -> Result<(), RdbImportError> {
     let short = import.limits.key_bytes.saturating_sub(KEY_BYTES_BESIDE);
     let long = import.limits.value_bytes;
     let check = |what: &'static str, bytes: usize, most: usize| match bytes > most {

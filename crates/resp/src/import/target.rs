@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use muesli::{Db, Space, Tx};
 
 use super::error::RdbImportError;
-use super::parts::KeyPart;
+use super::parts::ImportPart;
 use crate::keyspace::rows::{DATABASES, Id};
 use crate::keyspace::scope::{Ids, KeyScope};
 use crate::keyspace::stop::CommandStop;
@@ -23,7 +23,9 @@ pub(super) struct ImportTarget {
     writers: Db,
     readers: Db,
     space: Space,
-    instance: u64,
+    /// The name under which keys are built that do not fit in one transaction: by chance, so that
+    /// no key of a file or of another import has it.
+    pub unfinished: Vec<u8>,
     /// The id that is given next.
     next_id: Id,
 }
@@ -33,13 +35,8 @@ impl ImportTarget {
         let (space, instance) = prepare(db, space)?;
         let next_id = Ids::of_instance(instance).next.get();
         let readers = db.strict().read_only();
-        Ok(ImportTarget { writers: db.clone(), readers, space, instance, next_id })
-    }
-
-    /// The name under which keys are built that do not fit in one transaction: no key of anybody
-    /// else has it, nor one of another import.
-    pub fn unfinished_name(&self) -> Vec<u8> {
-        format!("muesli:import:{}", self.instance).into_bytes()
+        let unfinished = format!("muesli:import:{:016x}", fastrand::u64(..)).into_bytes();
+        Ok(ImportTarget { writers: db.clone(), readers, space, unfinished, next_id })
     }
 
     /// Runs something as a transaction that writes.
@@ -73,10 +70,10 @@ impl ImportTarget {
     }
 
     /// The keys of some parts that are there.
-    pub fn existing(&mut self, parts: Vec<KeyPart>) -> Result<Vec<Vec<u8>>, RdbImportError> {
+    pub fn existing(&mut self, parts: Vec<ImportPart>) -> Result<Vec<Vec<u8>>, RdbImportError> {
         self.read(async move |scope| {
             let mut existing = Vec::new();
-            for KeyPart { db, key, .. } in parts.iter().filter(|it| it.is_first()) {
+            for ImportPart { db, key, .. } in parts.iter().filter(|it| it.is_first()) {
                 if scope.header(*db, key).await?.is_some() {
                     existing.push(key.clone());
                 }

@@ -4,7 +4,7 @@ use muesli::SmallBytes;
 use muesli_rdb::{RdbElement, RdbKind};
 
 use super::error::{RdbImportError, shown};
-use super::parts::KeyPart;
+use super::parts::ImportPart;
 use super::target::ImportTarget;
 use crate::keyspace::header::{KeyHeader, ValueKind};
 use crate::keyspace::lists::ListEnd;
@@ -21,10 +21,10 @@ impl ImportTarget {
     /// A key is there, and is not to be replaced; or the database cannot go on.
     pub fn write_parts(
         &mut self,
-        parts: Vec<KeyPart>,
+        parts: Vec<ImportPart>,
         replace: bool,
     ) -> Result<(), RdbImportError> {
-        let unfinished = self.unfinished_name();
+        let unfinished = self.unfinished.clone();
         self.write(async move |scope| {
             for part in parts.iter().filter(|it| !it.is_empty()) {
                 write_part(scope, part, &unfinished, replace).await?;
@@ -36,7 +36,7 @@ impl ImportTarget {
 
 async fn write_part(
     scope: &KeyScope<'_>,
-    part: &KeyPart,
+    part: &ImportPart,
     unfinished: &[u8],
     replace: bool,
 ) -> Result<(), CommandStop> {
@@ -89,7 +89,7 @@ async fn expire(
 async fn add(
     scope: &KeyScope<'_>,
     entry: &mut KeyHandle,
-    part: &KeyPart,
+    part: &ImportPart,
 ) -> Result<(), CommandStop> {
     if part.kind == RdbKind::List {
         let list = scope.list_to_grow(entry).await?;
