@@ -4,11 +4,12 @@ use muesli::SmallBytes;
 use muesli_rdb::{RdbElement, RdbKind};
 
 use super::error::{RdbImportError, shown};
-use super::parts::ImportPart;
-use super::target::ImportTarget;
-use crate::keyspace::header::{KeyHeader, KeyValue, ValueKind};
+use super::parts::{ImportPart, kind_of, member_of};
+use super::target::{ImportTarget, read_ahead};
+use crate::keyspace::header::{KeyHeader, KeyValue};
 use crate::keyspace::rows::Id;
 use crate::keyspace::scope::KeyScope;
+use crate::keyspace::sorted::score_in;
 use crate::keyspace::stop::CommandStop;
 use crate::keyspace::strings;
 
@@ -62,6 +63,7 @@ impl ImportTarget {
         parts: Vec<ImportPart>,
     ) -> Result<Vec<Difference>, RdbImportError> {
         self.read(async move |scope| {
+            read_ahead(scope, &parts, false).await?;
             let mut found = Vec::new();
             for part in parts.iter().filter(|it| !it.is_empty()) {
                 if let Some(what) = difference(scope, part).await? {
@@ -70,16 +72,6 @@ impl ImportTarget {
             }
             Ok(found)
         })
-    }
-}
-
-fn kind_of(kind: RdbKind) -> ValueKind {
-    match kind {
-        RdbKind::String => ValueKind::String,
-        RdbKind::List => ValueKind::List,
-        RdbKind::Set => ValueKind::Set,
-        RdbKind::Sorted => ValueKind::Sorted,
-        RdbKind::Hash => ValueKind::Hash,
     }
 }
 
@@ -150,18 +142,16 @@ async fn collection_difference(
     part: &ImportPart,
     id: Id,
 ) -> Result<Option<&'static str>, CommandStop> {
-    for element in &part.elements {
-        let is_same = match element {
-            RdbElement::Member(member) => scope.member(id, member).await?.is_some(),
-            RdbElement::Scored(member, score) => scope.score(id, member).await? == Some(*score),
-            RdbElement::Field(field, value) => {
-                scope.member(id, field).await?.is_some_and(|it| it.as_slice() == value)
-            }
-            RdbElement::Text(_) | RdbElement::Item(_) => false,
-        };
-        if !is_same {
-            return Ok(Some("lacks a member, or has other values"));
-        }
+    let found = scope.members_at(id, part.elements.iter().filter_map(member_of)).await?;
+    let is_same = |(element, found): (&RdbElement, &Option<SmallBytes>)| match (element, found) {
+        (RdbElement::Member(_), Some(_)) => true,
+        (RdbElement::Scored(_, score), Some(found)) => score_in(found) == *score,
+        (RdbElement::Field(_, value), Some(found)) => found.as_slice() == value,
+        _ => false,
+    };
+    let are_all = found.len() == part.elements.len();
+    if !are_all || !part.elements.iter().zip(&found).all(is_same) {
+        return Ok(Some("lacks a member, or has other values"));
     }
     let length = scope.members_count(id).await? as u64;
     Ok((!has_length(part, length)).then_some("has more or fewer members"))

@@ -5,6 +5,7 @@ use std::io::{BufReader, Read, Seek};
 use muesli_rdb::{RdbElement, RdbEvent, RdbKey, RdbKind, RdbReader};
 
 use super::error::RdbImportError;
+use crate::keyspace::header::ValueKind;
 use crate::keyspace::rows::DATABASES;
 
 /// Parts together have so many bytes, about; one element may have more.
@@ -45,6 +46,27 @@ impl ImportPart {
             Some(RdbElement::Text(text)) => self.from + text.len() as u64,
             _ => self.from + self.elements.len() as u64,
         }
+    }
+}
+
+/// The type of a key here.
+pub(super) fn kind_of(kind: RdbKind) -> ValueKind {
+    match kind {
+        RdbKind::String => ValueKind::String,
+        RdbKind::List => ValueKind::List,
+        RdbKind::Set => ValueKind::Set,
+        RdbKind::Sorted => ValueKind::Sorted,
+        RdbKind::Hash => ValueKind::Hash,
+    }
+}
+
+/// The member of a set or sorted set, or the field of a hash, that an element is.
+pub(super) fn member_of(element: &RdbElement) -> Option<&[u8]> {
+    match element {
+        RdbElement::Member(member)
+        | RdbElement::Scored(member, _)
+        | RdbElement::Field(member, _) => Some(member),
+        RdbElement::Text(_) | RdbElement::Item(_) => None,
     }
 }
 

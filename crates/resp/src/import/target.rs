@@ -8,7 +8,7 @@ use muesli::{Db, Space, Tx};
 use super::error::RdbImportError;
 use super::parts::ImportPart;
 use crate::keyspace::rows::{DATABASES, Id};
-use crate::keyspace::scope::{Ids, KeyScope};
+use crate::keyspace::scope::{Ids, KeyScope, header_row, mark_row};
 use crate::keyspace::stop::CommandStop;
 use crate::server::running::prepare;
 
@@ -72,6 +72,7 @@ impl ImportTarget {
     /// The keys of some parts that are there.
     pub fn existing(&mut self, parts: Vec<ImportPart>) -> Result<Vec<Vec<u8>>, RdbImportError> {
         self.read(async move |scope| {
+            read_ahead(scope, &parts, false).await?;
             let mut existing = Vec::new();
             for ImportPart { db, key, .. } in parts.iter().filter(|it| it.is_first()) {
                 if scope.header(*db, key).await?.is_some() {
@@ -81,6 +82,23 @@ impl ImportTarget {
             Ok(existing)
         })
     }
+}
+
+/// Reads the headers of the keys of some parts, and whether somebody watches them, at once: what
+/// reads them one by one afterwards in the same transaction need not ask for them.
+pub(super) async fn read_ahead(
+    scope: &KeyScope<'_>,
+    parts: &[ImportPart],
+    with_marks: bool,
+) -> Result<(), CommandStop> {
+    let mut rows = Vec::with_capacity(parts.len());
+    for ImportPart { db, key, .. } in parts {
+        let generation = scope.generation(*db).await?;
+        rows.push(header_row(generation, key));
+        rows.extend(with_marks.then(|| mark_row(generation, key)));
+    }
+    scope.tx.get_many(scope.space, rows).await?;
+    Ok(())
 }
 
 /// Runs something as a transaction; the id that is given next then.

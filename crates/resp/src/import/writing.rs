@@ -4,8 +4,8 @@ use muesli::SmallBytes;
 use muesli_rdb::{RdbElement, RdbKind};
 
 use super::error::{RdbImportError, shown};
-use super::parts::ImportPart;
-use super::target::ImportTarget;
+use super::parts::{ImportPart, kind_of, member_of};
+use super::target::{ImportTarget, read_ahead};
 use crate::keyspace::header::{KeyHeader, ValueKind};
 use crate::keyspace::lists::ListEnd;
 use crate::keyspace::scope::{KeyHandle, KeyScope};
@@ -26,6 +26,7 @@ impl ImportTarget {
     ) -> Result<(), RdbImportError> {
         let unfinished = self.unfinished.clone();
         self.write(async move |scope| {
+            read_ahead(scope, &parts, true).await?;
             for part in parts.iter().filter(|it| !it.is_empty()) {
                 write_part(scope, part, &unfinished, replace).await?;
             }
@@ -99,6 +100,11 @@ async fn add(
         });
         return scope.push(list, ListEnd::Right, items).await.map(drop);
     }
+    let kind = kind_of(part.kind);
+    if kind != ValueKind::String && !part.elements.is_empty() {
+        let id = scope.collection(entry, kind).await?;
+        scope.members_at(id, part.elements.iter().filter_map(member_of)).await?;
+    }
     for element in &part.elements {
         match element {
             RdbElement::Text(text) if part.is_whole() => {
@@ -107,15 +113,15 @@ async fn add(
             RdbElement::Text(text) => drop(scope.write_string(entry, part.from, text).await?),
             RdbElement::Item(_) => unreachable!("an item is of a list"),
             RdbElement::Member(member) => {
-                let id = scope.collection(entry, ValueKind::Set).await?;
+                let id = scope.collection(entry, kind).await?;
                 scope.put_member(id, member, SmallBytes::EMPTY).await?;
             }
             RdbElement::Field(field, value) => {
-                let id = scope.collection(entry, ValueKind::Hash).await?;
+                let id = scope.collection(entry, kind).await?;
                 scope.put_member(id, field, SmallBytes::new(value)).await?;
             }
             RdbElement::Scored(member, score) => {
-                let id = scope.collection(entry, ValueKind::Sorted).await?;
+                let id = scope.collection(entry, kind).await?;
                 scope.put_score(id, member, *score).await?;
             }
         }
