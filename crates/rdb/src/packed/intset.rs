@@ -1,6 +1,6 @@
 //! Intsets: the size of a member in bytes (4), how many there are (4), and the members.
 
-use super::{Damage, LENGTH, PackedBytes, text};
+use super::bytes::{Damage, LENGTH, PackedBytes, text};
 
 const SIZE: Damage = "members have two, four or eight bytes";
 
@@ -11,7 +11,7 @@ pub(super) fn begin(bytes: &mut PackedBytes) -> Result<(Option<u64>, usize), Dam
         return Err(SIZE);
     }
     let count = u64::from(u32::from_le_bytes(bytes.array()?));
-    if (bytes.bytes.len() - bytes.at) as u64 != count * u64::from(size) {
+    if (bytes.len() - bytes.at()) as u64 != count * u64::from(size) {
         return Err(LENGTH);
     }
     Ok((Some(count), size as usize))

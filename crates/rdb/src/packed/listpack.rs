@@ -1,7 +1,7 @@
 //! Listpacks: the number of bytes (4), the number of entries (2), the entries, and a byte of ones.
 //! Each entry ends with its own length, in groups of seven bits.
 
-use super::{Damage, LENGTH, PackedBytes, text};
+use super::bytes::{Damage, LENGTH, PackedBytes, text};
 
 const END: u8 = 0xff;
 /// So many entries or more are not counted.
@@ -13,7 +13,7 @@ const FORM: Damage = "an entry has no known form";
 /// How many entries there are, if that is known.
 pub(super) fn begin(bytes: &mut PackedBytes) -> Result<Option<u64>, Damage> {
     let length = u32::from_le_bytes(bytes.array()?);
-    if length as usize != bytes.bytes.len() {
+    if length as usize != bytes.len() {
         return Err(LENGTH);
     }
     let count = u16::from_le_bytes(bytes.array()?);
@@ -22,13 +22,13 @@ pub(super) fn begin(bytes: &mut PackedBytes) -> Result<Option<u64>, Damage> {
 
 /// The next entry; `None` at the end.
 pub(super) fn next(bytes: &mut PackedBytes) -> Result<Option<Vec<u8>>, Damage> {
-    let begin = bytes.at;
+    let begin = bytes.at();
     let first = bytes.byte()?;
     if first == END {
         return Ok(None);
     }
     let entry = entry(bytes, first)?;
-    let length = bytes.at - begin;
+    let length = bytes.at() - begin;
     for group in (0..groups(length)).rev() {
         // The high bits come first, and all bytes but the first one have a one above.
         let is_first = group + 1 == groups(length);

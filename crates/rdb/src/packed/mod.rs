@@ -1,11 +1,13 @@
 //! Elements that are packed in one string, in four ways.
 
+mod bytes;
 mod intset;
 mod listpack;
 mod ziplist;
 mod zipmap;
 
 use crate::error::RdbErrorKind;
+use bytes::{AFTER_END, COUNT, Damage, PackedBytes};
 
 /// How elements are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,52 +29,6 @@ impl PackedEncoding {
     }
 }
 
-/// A packed string, and where in it the next entry is.
-pub(crate) struct PackedBytes {
-    bytes: Vec<u8>,
-    at: usize,
-}
-
-/// What is wrong with packed entries.
-type Damage = &'static str;
-
-const ENDED: Damage = "it ends within an entry";
-const LENGTH: Damage = "it is not as long as it says";
-const COUNT: Damage = "it does not have as many entries as it says";
-const AFTER_END: Damage = "further bytes come after its end";
-
-impl PackedBytes {
-    fn take(&mut self, count: usize) -> Result<&[u8], Damage> {
-        let end = self.at.checked_add(count).ok_or(ENDED)?;
-        let taken = self.bytes.get(self.at..end).ok_or(ENDED)?;
-        self.at = end;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
-        Ok(*self.take(N)?.first_chunk().expect("so many were taken"))
-    }
-
-    fn byte(&mut self) -> Result<u8, Damage> {
-        Ok(self.array::<1>()?[0])
-    }
-
-    /// A signed number of three bytes.
-    fn three_bytes(&mut self) -> Result<i64, Damage> {
-        let [low, middle, high] = self.array()?;
-        Ok(i64::from(i32::from_le_bytes([0, low, middle, high]) >> 8))
-    }
-
-    fn is_at_end(&self) -> bool {
-        self.at == self.bytes.len()
-    }
-}
-
-/// The text of a number, as which it stands for an element.
-fn text(number: i64) -> Vec<u8> {
-    number.to_string().into_bytes()
-}
-
 /// The entries of a packed string, one after the other.
 pub(crate) struct PackedEntries {
     encoding: PackedEncoding,
@@ -90,7 +46,7 @@ impl PackedEntries {
     /// # Errors
     /// The string does not begin as such ones do.
     pub fn open(encoding: PackedEncoding, bytes: Vec<u8>) -> Result<PackedEntries, RdbErrorKind> {
-        let mut bytes = PackedBytes { bytes, at: 0 };
+        let mut bytes = PackedBytes::new(bytes);
         let begun = match encoding {
             PackedEncoding::Ziplist => ziplist::begin(&mut bytes).map(|count| (count, 0)),
             PackedEncoding::Listpack => listpack::begin(&mut bytes).map(|count| (count, 0)),
@@ -102,7 +58,7 @@ impl PackedEntries {
                 let (is_value, is_over) = (false, false);
                 Ok(PackedEntries { encoding, bytes, left, number, is_value, is_over })
             }
-            Err(why) => Err(damaged(encoding, bytes.at, why)),
+            Err(why) => Err(damaged(encoding, bytes.at(), why)),
         }
     }
 
@@ -114,7 +70,7 @@ impl PackedEntries {
         if self.is_over {
             return Ok(None);
         }
-        let at = self.bytes.at;
+        let at = self.bytes.at();
         let found = self.read().map_err(|why| damaged(self.encoding, at, why))?;
         self.is_over = found.is_none();
         Ok(found)

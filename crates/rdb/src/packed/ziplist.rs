@@ -1,7 +1,7 @@
 //! Ziplists: the number of bytes (4), where the last entry is (4), the number of entries (2), the
 //! entries, and a byte of ones. Each entry begins with the length of the one before.
 
-use super::{Damage, ENDED, LENGTH, PackedBytes, text};
+use super::bytes::{Damage, ENDED, LENGTH, PackedBytes, text};
 
 const END: u8 = 0xff;
 /// The length of the entry before is in four further bytes.
@@ -15,7 +15,7 @@ const FORM: Damage = "an entry has no known form";
 /// How many entries there are, if that is known.
 pub(super) fn begin(bytes: &mut PackedBytes) -> Result<Option<u64>, Damage> {
     let length = u32::from_le_bytes(bytes.array()?);
-    if length as usize != bytes.bytes.len() {
+    if length as usize != bytes.len() {
         return Err(LENGTH);
     }
     bytes.take(4)?;
@@ -25,7 +25,7 @@ pub(super) fn begin(bytes: &mut PackedBytes) -> Result<Option<u64>, Damage> {
 
 /// The next entry, after one of this length; `None` at the end.
 pub(super) fn next(bytes: &mut PackedBytes, before: &mut usize) -> Result<Option<Vec<u8>>, Damage> {
-    let begin = bytes.at;
+    let begin = bytes.at();
     let stored = match bytes.byte()? {
         END => return Ok(None),
         LONG_BEFORE => u32::from_le_bytes(bytes.array()?) as usize,
@@ -35,7 +35,7 @@ pub(super) fn next(bytes: &mut PackedBytes, before: &mut usize) -> Result<Option
         return Err(BEFORE);
     }
     let entry = entry(bytes)?;
-    *before = bytes.at - begin;
+    *before = bytes.at() - begin;
     Ok(Some(entry))
 }
 

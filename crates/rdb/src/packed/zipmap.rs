@@ -1,7 +1,7 @@
 //! Zipmaps, hashes of Redis before 2.6: how many fields there are (1), the fields, each with its
 //! length and that of its value before it and unused bytes after it, and a byte of ones.
 
-use super::{Damage, PackedBytes};
+use super::bytes::{Damage, PackedBytes};
 
 const END: u8 = 0xff;
 /// The length is in four further bytes; or, of fields, they are not counted.
