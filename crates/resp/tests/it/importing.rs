@@ -1,6 +1,6 @@
 //! RDB files of Redis, imported and then read by a client; and what is refused.
 
-use std::io::Cursor;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use muesli::{Db, Options};
@@ -194,6 +194,51 @@ fn keys_that_are_there_are_replaced_or_nothing_is_done() {
     client.play("DBSIZE -> 2");
     assert_eq!(imported(&db, REDIS8, replacing()).0.unwrap().count(), 23);
     client.play("GET text -> plain text\nTTL text -> -1\nGET other -> 1\nDBSIZE -> 22");
+}
+
+/// A file that can be read once, and then half of it.
+struct HalfReadable {
+    file: Cursor<Vec<u8>>,
+    rewound: usize,
+}
+
+impl Read for HalfReadable {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let is_half = self.file.position() as usize > self.file.get_ref().len() / 2;
+        if self.rewound > 1 && is_half {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        self.file.read(buffer)
+    }
+}
+
+impl Seek for HalfReadable {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.rewound += 1;
+        self.file.seek(to)
+    }
+}
+
+#[test]
+fn an_import_that_is_cut_short_leaves_whole_keys_and_can_be_run_again() {
+    let db = Db::open(Options::default()).unwrap();
+    let items = texts((0..200_000).map(|it| format!("element:{it}")));
+    let list = key("list", SampleValue::List(items));
+    let bytes = file(&[key("small", SampleValue::Text(b"1".to_vec())), list]);
+    let mut source = HalfReadable { file: Cursor::new(bytes.clone()), rewound: 0 };
+    let checked = CheckedRdb::check(&mut source, RdbImport::default(), |_| {}).unwrap();
+    let error = checked.import(&db, |_| {}).unwrap_err().to_string();
+    assert!(error.contains("the disk is gone; 1 of 2 keys were imported, each whole"), "{error}");
+    let server = Server::serving(db.clone());
+    let mut client = server.client();
+    client.play("GET small -> 1\nEXISTS list -> 0\nDBSIZE -> 2");
+    // What was begun is of no use, and expires.
+    let unfinished = client.ask("KEYS muesli:import:*");
+    let unfinished = unfinished.trim_matches(['[', ']']);
+    let left: u32 = client.ask(&format!("PTTL {unfinished}")).parse().unwrap();
+    assert!((3_500_000..=3_600_000).contains(&left), "{left}");
+    assert_eq!(imported(&db, &bytes, replacing()).0.unwrap().count(), 2);
+    client.play("LLEN list -> 200000\nTTL list -> -1");
 }
 
 #[test]
