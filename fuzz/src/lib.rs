@@ -22,6 +22,7 @@ use muesli_log::{MemoryDisk, Options, Replay, Sequence};
 use muesli_placement::suggestion::SuggestionError;
 use muesli_placement::{AccessTrace, Terms, suggest};
 use muesli_protocols::{Choice, NAMES, choose};
+use muesli_rdb::RdbReader;
 use muesli_resp::protocol::limits::RequestLimits;
 use muesli_resp::protocol::request::{Requests, RespCommand};
 use muesli_sim::plan::Plan;
@@ -63,6 +64,23 @@ pub fn resp(data: &[u8]) {
             }
         }
         assert!(requests.waiting() <= data.len());
+    }
+}
+
+/// A file of Redis, of the version that the first byte says.
+pub fn rdb(data: &[u8]) {
+    let Some((version, rest)) = data.split_first() else { return };
+    let file = [format!("REDIS{:04}", version % 14).as_bytes(), rest].concat();
+    let mut reader = match RdbReader::open(&*file) {
+        Ok(reader) => reader,
+        Err(error) => return assert!(!(1..=12).contains(&(version % 14)), "{error}"),
+    };
+    loop {
+        match reader.next_event() {
+            Ok(Some(_)) => {}
+            Ok(None) => return assert_eq!(reader.offset(), file.len() as u64),
+            Err(error) => return assert!(error.offset <= file.len() as u64, "{error}"),
+        }
     }
 }
 

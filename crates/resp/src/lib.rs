@@ -7,6 +7,7 @@ mod call;
 mod commands;
 #[cfg(feature = "scripts")]
 mod engine;
+pub mod import;
 mod keyspace;
 pub mod protocol;
 mod server;

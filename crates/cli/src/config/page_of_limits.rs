@@ -316,6 +316,26 @@ const DECLARED: &[(&str, &str, &str)] = &[
         "| how long such a client may say nothing of who it is | 60 s |",
     ),
     (
+        "rdb/src/strings.rs",
+        "STRING_BYTES_MAX: usize = 512 << 20;",
+        "| a string of an RDB file, or a packed block of elements | 512 MiB |",
+    ),
+    (
+        "resp/src/import/survey.rs",
+        "KEY_BYTES_BESIDE: usize = 536;",
+        "| a key, field or member of such a file | 65,000 bytes |",
+    ),
+    (
+        "resp/src/import/writing.rs",
+        "UNFINISHED_FOR: u64 = 3_600_000;",
+        "| how long an unfinished key stays of an import that was cut short | one hour |",
+    ),
+    (
+        "cli/src/data/redis.rs",
+        "PATIENCE: Duration = Duration::from_secs(60);",
+        "| how long a Redis that runs may send nothing | 60 s |",
+    ),
+    (
         "threads/src/lib.rs",
         "THREADS_MAX: usize = 256;",
         "| threads of a loop for procedures | 256 |",

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use muesli::{Connect, Db};
+use muesli::{Connect, Db, Options};
 use muesli_workloads::available;
 
-use super::folders::stored;
+use super::folders::{stored, stored_or_new};
 use crate::names;
 use crate::reach;
 
@@ -47,6 +47,18 @@ impl ChosenDatabase {
             Some(folder) => Ok(Db::open(stored(folder, true)?)?),
             None => self.connect(),
         }
+    }
+
+    /// The database, to be written: made in a folder where there is none, with so many
+    /// repositories.
+    ///
+    /// # Errors
+    /// It cannot be opened, or no server answers.
+    pub fn open_to_write(&self, repositories: usize) -> anyhow::Result<Db> {
+        let Some(folder) = &self.place.folder else { return self.connect() };
+        let (protocol, procedures) = (self.protocol.clone(), available::procedures());
+        let new = Options { protocol, repositories, procedures, ..Options::default() };
+        Ok(Db::open(stored_or_new(folder, new, false)?)?)
     }
 
     /// The database on servers.

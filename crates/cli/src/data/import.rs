@@ -2,25 +2,26 @@
 
 use std::io::{BufReader, stdin};
 
+use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use muesli::transfer::{Import, Imported};
-use muesli::{Db, Options};
-use muesli_workloads::available;
 
 use super::chosen::ChosenDatabase;
-use super::folders::stored_or_new;
 use super::progress::{ProgressLine, note};
+use super::redis;
 
 const AFTER: &str = "\
 The export comes from standard input, whichever its format. Spaces are made where they are not \
 there, and so is a FOLDER without a database. An import is not one transaction: rows are there \
 about a mebibyte at a time, each of which is known to be whole; one that ends early says how many \
 rows are there, and can be run again from the start. A row that is there with the same value is no \
-matter; with another one it ends the import, unless rows are to be written over.
+matter; with another one it ends the import, unless rows are to be written over. \
+`muesli import redis` takes data of Redis instead; a FOLDER of that name is `./redis`.
 
 Examples:
   muesli import data < data.jsonl
-  muesli import --connect 127.0.0.1:7400 --overwrite < notes.muesli";
+  muesli import --connect 127.0.0.1:7400 --overwrite < notes.muesli
+  muesli import redis dump.rdb --db data";
 
 #[derive(Args, Clone, Debug)]
 struct ImportOptions {
@@ -37,7 +38,9 @@ struct ImportOptions {
 /// The command's options.
 pub fn command() -> Command {
     let command = ImportOptions::augment_args(Command::new("import").after_help(AFTER));
-    command.about("Take an export into a database")
+    let command = command.about("Take an export, or data of Redis, into a database");
+    // The options above are those of an export, and those of Redis stand below `redis`.
+    command.subcommand(redis::command()).args_conflicts_with_subcommands(true)
 }
 
 /// Runs the command.
@@ -45,8 +48,16 @@ pub fn command() -> Command {
 /// # Errors
 /// The database cannot be opened or written, or the export cannot be taken to its end.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
+    if let Some((_, matches)) = matches.subcommand() {
+        return redis::run(matches);
+    }
     let options = ImportOptions::from_arg_matches(matches)?;
-    let db = open(&options)?;
+    let folder = options.target.place.folder.as_ref().map(|it| it.to_string_lossy());
+    if let Some(url) = folder.filter(|it| it.starts_with("redis://")) {
+        let host = url.rsplit_once(['@', '/']).map_or("", |it| it.1);
+        bail!("for the data of a Redis, give `muesli import redis redis://…{host} --db FOLDER`");
+    }
+    let db = options.target.open_to_write(options.repositories)?;
     let mut line = ProgressLine::new("imported");
     let (import, input) = (Import { overwrite: options.overwrite }, stdin().lock());
     let input = BufReader::with_capacity(1 << 20, input);
@@ -62,17 +73,4 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     note(&format!("imported {rows} rows, of which {same} were there before, in {took:.1?}"));
     db.close();
     Ok(0)
-}
-
-/// The database, made in a folder where there is none.
-fn open(options: &ImportOptions) -> anyhow::Result<Db> {
-    let target = &options.target;
-    let Some(folder) = &target.place.folder else { return target.connect() };
-    let new = Options {
-        protocol: target.protocol.clone(),
-        repositories: options.repositories,
-        procedures: available::procedures(),
-        ..Options::default()
-    };
-    Ok(Db::open(stored_or_new(folder, new, false)?)?)
 }

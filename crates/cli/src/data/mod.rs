@@ -7,3 +7,4 @@ pub mod export;
 pub mod folders;
 pub mod import;
 pub mod progress;
+mod redis;

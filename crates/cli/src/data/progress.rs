@@ -23,18 +23,24 @@ impl ProgressLine {
 
     /// It has come so far.
     pub fn show(&mut self, progress: TransferProgress) {
+        let TransferProgress { rows, bytes } = progress;
+        let (verb, seconds) = (self.verb, self.begun.elapsed().as_secs_f64());
+        self.show_text(|| {
+            let mib = bytes >> 20;
+            let each = (bytes as f64 / seconds / f64::from(1 << 20)).round();
+            format!("{verb} {rows} rows, {mib} MiB, {each} MiB/s")
+        });
+    }
+
+    /// It has come so far, as this text says.
+    pub fn show_text(&mut self, text: impl FnOnce() -> String) {
         let since = self.shown.unwrap_or(self.begun);
         if !stderr().is_terminal() || since.elapsed() < SHOWN_EVERY {
             return;
         }
         self.shown = Some(Instant::now());
-        let TransferProgress { rows, bytes } = progress;
-        let mib = bytes >> 20;
-        let seconds = self.begun.elapsed().as_secs_f64();
-        let each = (bytes as f64 / seconds / f64::from(1 << 20)).round();
-        let verb = self.verb;
         // A reader that has gone away is no matter.
-        let _ = write!(stderr(), "\r{verb} {rows} rows, {mib} MiB, {each} MiB/s \x1b[K");
+        let _ = write!(stderr(), "\r{} \x1b[K", text());
     }
 
     /// What comes next stands on a line of its own; how long it took.

@@ -92,7 +92,7 @@ fn shells_complete_commands_options_and_names() {
 fn each_command_says_what_it_does() {
     for (command, does) in [
         ("export", "Write a database, or spaces of it, to a file"),
-        ("import", "Take an export into a database"),
+        ("import", "Take an export, or data of Redis, into a database"),
         ("torture", "Look for lost promises on real processes under random faults"),
     ] {
         assert_eq!(help(&[command.to_owned()], "-h").lines().next(), Some(does));

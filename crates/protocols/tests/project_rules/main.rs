@@ -60,7 +60,7 @@ const ALLOWED: [(&str, &str, &str); 3] = [
 ];
 
 /// Which of our crates a crate may use; tests may use more.
-const MAY_USE: [(&str, &[&str]); 20] = [
+const MAY_USE: [(&str, &[&str]); 21] = [
     ("derive", &[]),
     ("peers", &["core", "protocols", "cluster", "muesli"]),
     ("core", &[]),
@@ -92,7 +92,8 @@ const MAY_USE: [(&str, &[&str]); 20] = [
         ],
     ),
     ("placement", &["core"]),
-    ("resp", &["muesli", "scripts"]),
+    ("rdb", &[]),
+    ("resp", &["muesli", "rdb", "scripts"]),
     ("scripts", &[]),
     (
         "workloads",
@@ -122,6 +123,7 @@ const MAY_USE: [(&str, &[&str]); 20] = [
             "check",
             "cluster",
             "muesli",
+            "rdb",
             "resp",
             "workloads",
             "broadcast",

@@ -34,6 +34,17 @@ impl KeyScope<'_> {
         self.get(member_row(id, member)).await
     }
 
+    /// What some members have, read at once; `None` for one that is not there. What reads or writes
+    /// them afterwards in the same transaction need not ask for them.
+    pub async fn members_at(
+        &self,
+        id: Id,
+        members: impl Iterator<Item = &[u8]>,
+    ) -> Result<Vec<Option<SmallBytes>>, CommandStop> {
+        let rows = members.map(|member| member_row(id, member));
+        Ok(self.tx.get_many(self.space, rows).await?)
+    }
+
     /// Writes a member; what it had.
     pub async fn put_member(
         &self,

@@ -16,7 +16,7 @@ use super::stop::{CommandStop, texts};
 /// Ids for what is in rows: of an instance, which no other server or start of one has.
 #[derive(Debug)]
 pub(crate) struct Ids {
-    next: Cell<Id>,
+    pub next: Cell<Id>,
 }
 
 /// So many bits of an id are counted within an instance.

@@ -129,7 +129,7 @@ impl RespServer {
         listener: RespListener,
         options: &RespOptions,
     ) -> Result<RespServer, (RespStartError, Option<RespListener>)> {
-        let (space, instance) = match prepare(db, options) {
+        let (space, instance) = match prepare(db, &options.space) {
             Ok(prepared) => prepared,
             Err(error) => return Err((error.into(), Some(listener))),
         };
@@ -207,8 +207,8 @@ fn ended(joined: thread::Result<Result<(), Error>>) -> Result<(), Error> {
 }
 
 /// The space, and a number that no other server has that ever used it.
-fn prepare(db: &Db, options: &RespOptions) -> Result<(Space, u64), Error> {
-    let space = db.create_space(&options.space, SpaceOptions::default())?;
+pub(crate) fn prepare(db: &Db, space: &str) -> Result<(Space, u64), Error> {
+    let space = db.create_space(space, SpaceOptions::default())?;
     let instance = db.blocking().transact(async move |tx| {
         let ids = Ids::of_instance(0);
         let scope = KeyScope::new(tx, space, &ids, 0, 1);
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn one_sweep_takes_all_that_has_expired_and_its_rows() {
         let db = Db::open(Options::default()).unwrap();
-        let (space, instance) = prepare(&db, &RespOptions::default()).unwrap();
+        let (space, instance) = prepare(&db, &RespOptions::default().space).unwrap();
         let served = db.clone();
         let swept = block_on(db.run_on(0, async move || {
             let shared = Shared::new(Parts {

@@ -19,7 +19,15 @@ impl Server {
     }
 
     pub fn with(options: Options, resp: &RespOptions) -> Server {
-        let db = Db::open(options).unwrap();
+        Server::of(Db::open(options).unwrap(), resp)
+    }
+
+    /// A server of what is in a database.
+    pub fn serving(db: Db) -> Server {
+        Server::of(db, &RespOptions::default())
+    }
+
+    fn of(db: Db, resp: &RespOptions) -> Server {
         let listener = RespListener::bind("127.0.0.1:0", resp).unwrap();
         let resp = RespServer::start(&db, listener, resp).map_err(|it| it.0).unwrap();
         Server { resp: Some(resp), db }

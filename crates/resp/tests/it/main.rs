@@ -7,10 +7,13 @@ mod commands;
 mod connections;
 #[cfg(feature = "scripts")]
 mod functions;
+mod importing;
 mod limits;
 mod manual;
 mod real_client;
 mod restarts;
+#[path = "../../../rdb/tests/it/sample.rs"]
+mod sample;
 #[cfg(feature = "scripts")]
 mod script_limits;
 #[cfg(feature = "scripts")]
@@ -20,3 +23,6 @@ mod scripts;
 mod times;
 mod transactions;
 mod users;
+#[allow(dead_code)] // One encoding is enough here.
+#[path = "../../../rdb/tests/it/writer.rs"]
+mod writer;
