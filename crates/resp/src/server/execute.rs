@@ -1,13 +1,14 @@
 //! Commands as transactions: several of one client together, so that a pipeline costs one commit.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use muesli::{Error, ErrorKind, Tx};
 
 use super::channels::ChannelKind;
 use super::client::RespClient;
 use super::shared::Shared;
-use super::stats::add;
+use super::stats::{RanCommand, add};
 use crate::call::{CommandCall, check_reply_bytes};
 use crate::commands::spec::{Body, Spec};
 use crate::commands::table::keys_of;
@@ -279,6 +280,26 @@ impl Shared {
             replies.push(reply);
         }
         replies
+    }
+
+    /// Commands of a client were one transaction, which took so long: each has its share of that,
+    /// and the slow log the first of them for all.
+    pub fn note_times<'a>(
+        &self,
+        client: &RespClient,
+        ran: impl ExactSizeIterator<Item = RanCommand<'a>>,
+        took: Duration,
+    ) {
+        let count = ran.len();
+        let share = took / count.max(1) as u32;
+        for (at, RanCommand { command, spec, has_failed }) in ran.enumerate() {
+            self.stats.times.note(spec, share, has_failed);
+            if at == 0 && self.stats.slow.takes(took) {
+                let name = &client.state.borrow().name;
+                let when = (took, self.now_ms() / 1_000);
+                self.stats.slow.note((command, spec, count - 1), when, (&client.address, name));
+            }
+        }
     }
 
     /// Runs something in a transaction of the server's own.

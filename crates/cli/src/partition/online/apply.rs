@@ -9,10 +9,10 @@ use muesli_placement::online::PlannedMove;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::lines::print;
 use super::live::LiveCluster;
 use super::moving::{MoveBudget, MoveResult, MovesMade, as_json, line, make_moves};
 use super::options::{LiveTerms, seconds, with_connection};
-use super::print;
 use super::report::advice;
 use super::suggest::report;
 

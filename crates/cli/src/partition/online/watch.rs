@@ -5,9 +5,9 @@ use std::thread;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 
 use super::following::FollowedCluster;
+use super::lines::print;
 use super::live::LiveCluster;
 use super::options::{LiveTerms, seconds, with_connection};
-use super::print;
 
 const AFTER: &str = "\
 After moves a whole period is measured. Where neither the share of distributed transactions nor \

@@ -5,13 +5,9 @@ mod slow_log;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 pub(super) use command_times::{CommandCounts, CommandTimes, RanCommand};
 pub(super) use slow_log::{SlowCommand, SlowLog, SlowLogLimits};
-
-use super::client::RespClient;
-use super::shared::Shared;
 
 /// Counts, for `INFO`.
 #[derive(Default)]
@@ -62,35 +58,6 @@ impl ServerStats {
         self.error_codes.borrow_mut().clear();
         for count in [&self.transactions, &self.errors] {
             count.set(0);
-        }
-    }
-}
-
-impl Shared {
-    /// Commands of a client were one transaction, which took so long: each has its share of that,
-    /// and the slow log the first of them for all.
-    pub(super) fn note_times<'a>(
-        &self,
-        client: &RespClient,
-        ran: impl ExactSizeIterator<Item = RanCommand<'a>>,
-        took: Duration,
-    ) {
-        let count = ran.len();
-        let share = took / count.max(1) as u32;
-        let is_slow = self.stats.slow.takes(took);
-        for (at, RanCommand { command, spec, has_failed }) in ran.enumerate() {
-            self.stats.times.note(spec, share, has_failed);
-            if at == 0 && is_slow && !slow_log::LEFT_OUT.contains(&spec.name) {
-                let name = client.state.borrow().name.clone();
-                self.stats.slow.note(SlowCommand {
-                    number: 0,
-                    at: self.now_ms() / 1000,
-                    took,
-                    words: slow_log::shortened(command, spec, count - 1),
-                    address: client.address.clone(),
-                    name: slow_log::short(name.as_bytes()),
-                });
-            }
         }
     }
 }

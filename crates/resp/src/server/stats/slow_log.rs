@@ -57,11 +57,22 @@ impl SlowLog {
         self.kept.get() > 0 && self.slower_than.get().is_some_and(|least| took >= least)
     }
 
-    /// Keeps a command, with the next number.
-    pub fn note(&self, command: SlowCommand) {
+    /// Keeps the first command of a transaction of so many others, unless it is left out: what took
+    /// `took` until now, `at` such a second, for a client at this address, with this name.
+    pub fn note(
+        &self,
+        (command, spec, others): (&RespCommand, &Spec, usize),
+        (took, at): (Duration, u64),
+        (address, name): (&str, &str),
+    ) {
+        if LEFT_OUT.contains(&spec.name) {
+            return;
+        }
         let number = self.next.replace(self.next.get() + 1);
+        let words = shortened(command, spec, others);
+        let (address, name) = (address.to_owned(), short(name.as_bytes()));
         let mut all = self.all.borrow_mut();
-        all.push_front(SlowCommand { number, ..command });
+        all.push_front(SlowCommand { number, at, took, words, address, name });
         all.truncate(self.kept.get());
     }
 
@@ -81,7 +92,7 @@ impl SlowLog {
 
 /// Commands that are left out: `EXEC`, whose commands are there, and those that wait for a password
 /// to be checked, which everybody can give.
-pub(super) const LEFT_OUT: [&str; 3] = ["auth", "exec", "hello"];
+const LEFT_OUT: [&str; 3] = ["auth", "exec", "hello"];
 
 /// Settings of Redis that are passwords.
 const SECRET_SETTINGS: [&[u8]; 5] = [
@@ -93,7 +104,7 @@ const SECRET_SETTINGS: [&[u8]; 5] = [
 ];
 
 /// A word, cut where it is too long.
-pub(super) fn short(word: &[u8]) -> Vec<u8> {
+fn short(word: &[u8]) -> Vec<u8> {
     match word.len().checked_sub(ARGUMENT_BYTES_MAX) {
         None | Some(0) => word.to_vec(),
         Some(more) => {
@@ -105,7 +116,7 @@ pub(super) fn short(word: &[u8]) -> Vec<u8> {
 
 /// The words of a command, without those that are too many or too long, and without passwords; and
 /// how many others were one transaction with it.
-pub(super) fn shortened(command: &RespCommand, spec: &Spec, others: usize) -> Vec<Vec<u8>> {
+fn shortened(command: &RespCommand, spec: &Spec, others: usize) -> Vec<Vec<u8>> {
     let kept = if command.len() > ARGUMENTS_MAX { ARGUMENTS_MAX - 1 } else { command.len() };
     let shown = |at: usize| match is_secret(command, spec, at) {
         true => b"(redacted)".to_vec(),
@@ -172,8 +183,8 @@ mod tests {
         log.limit(SlowLogLimits { slower_than, kept: 2 });
         assert!(log.takes(Duration::from_millis(5)) && !log.takes(Duration::from_millis(4)));
         for at in 0..3 {
-            let (address, name, words) = (String::new(), Vec::new(), Vec::new());
-            log.note(SlowCommand { number: 0, at, took: Duration::ZERO, words, address, name });
+            let (command, spec) = (RespCommand::of(&[b"ping"]), find(b"ping").unwrap());
+            log.note((&command, spec, 0), (Duration::ZERO, at), ("address", "name"));
         }
         assert_eq!(
             log.newest(9).iter().map(|it| (it.number, it.at)).collect::<Vec<_>>(),
