@@ -35,7 +35,8 @@ impl RowExchange for Db {
     fn begin_reports(&self, row: &PoolRow, mut next: Box<dyn FnMut() -> NextReport + Send>) {
         let (row, database) = (row.clone(), self.inner.database);
         let mut own = self.independent().timeout(TIMEOUT);
-        own.options = TxnOptions::default();
+        // As strict as what it chooses for: a history of strict transactions has these, too.
+        own.options = TxnOptions { strict: self.options.strict, ..TxnOptions::default() };
         let own = own.downgrade();
         let mut reports = async move || {
             loop {
