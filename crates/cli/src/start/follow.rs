@@ -112,7 +112,7 @@ impl ServerFollower {
                 let cluster = LiveCluster::with(self.connect.clone())?;
                 // Where partitions cannot move this says why.
                 cluster.partitions()?;
-                *followed = Some(FollowedCluster::begin(cluster, self.terms.clone(), true)?);
+                *followed = Some(FollowedCluster::begin(cluster, self.terms, true)?);
             }
         }
         Ok(true)

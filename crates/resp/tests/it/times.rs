@@ -65,7 +65,7 @@ fn commands_are_counted_with_their_times() {
 fn pipelines_are_counted_command_by_command() {
     let server = Server::start();
     let mut client = server.client();
-    client.send(&"SET a 1\r\nGET a\r\n".repeat(500));
+    client.send("SET a 1\r\nGET a\r\n".repeat(500));
     for _ in 0..500 {
         assert_eq!((client.reply(), client.reply()), ("OK".to_owned(), "1".to_owned()));
     }

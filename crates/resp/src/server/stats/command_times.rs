@@ -70,7 +70,7 @@ impl CommandCounts {
 #[derive(Default)]
 pub(in crate::server) struct CommandTimes {
     /// Few, and those that are given most are soon there.
-    all: RefCell<Vec<Box<CommandCounts>>>,
+    all: RefCell<Vec<CommandCounts>>,
 }
 
 impl CommandTimes {
@@ -93,7 +93,7 @@ impl CommandTimes {
         let mut all = self.all.borrow_mut();
         let known = all.iter().position(|it| std::ptr::eq(it.spec, spec));
         let at = known.unwrap_or_else(|| {
-            all.push(Box::new(CommandCounts::new(spec)));
+            all.push(CommandCounts::new(spec));
             all.len() - 1
         });
         change(&mut all[at]);
@@ -108,11 +108,11 @@ impl CommandTimes {
     }
 
     /// Looks at all, in the order of their names.
-    pub fn each(&self, mut look: impl FnMut(&CommandCounts)) {
+    pub fn each(&self, look: impl FnMut(&CommandCounts)) {
         let all = self.all.borrow();
         let mut named: Vec<_> = all.iter().collect();
         named.sort_by_key(|it| it.spec.name);
-        named.into_iter().for_each(|it| look(it));
+        named.into_iter().for_each(look);
     }
 }
 

@@ -171,7 +171,7 @@ mod tests {
         assert!(long[2].ends_with("v... (2 more bytes)"), "{long:?}");
         let many = words(&[&b"del"[..]; 40]);
         assert_eq!((many.len(), &*many[31]), (32, "... (9 more arguments)"));
-        let several = shortened(&RespCommand::of(&[b"ping"]), find(b"ping").unwrap(), 4);
+        let several = shortened(&RespCommand::of([b"ping"]), find(b"ping").unwrap(), 4);
         assert_eq!(several[1], b"... (and 4 more commands)");
     }
 
@@ -183,7 +183,7 @@ mod tests {
         log.limit(SlowLogLimits { slower_than, kept: 2 });
         assert!(log.takes(Duration::from_millis(5)) && !log.takes(Duration::from_millis(4)));
         for at in 0..3 {
-            let (command, spec) = (RespCommand::of(&[b"ping"]), find(b"ping").unwrap());
+            let (command, spec) = (RespCommand::of([b"ping"]), find(b"ping").unwrap());
             log.note((&command, spec, 0), (Duration::ZERO, at), ("address", "name"));
         }
         assert_eq!(
