@@ -10,6 +10,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 const LINE_BYTES_MAX: usize = 4 << 10;
 /// How long the mark is by which a file ends whose length was not known.
 const MARK_BYTES: usize = 40;
+/// Most bytes of an answer that an error shows.
+const SHOWN_BYTES: usize = 100;
 /// Where Redis listens, unless it is told otherwise.
 const DEFAULT_PORT: u16 = 6379;
 
@@ -19,9 +21,12 @@ pub enum RedisLiveError {
     /// The address is none.
     #[error("`{0}` is not `redis://[[USER]:PASSWORD@]HOST[:PORT]`")]
     Address(String),
-    /// It is to be reached over TLS.
-    #[error("Redis over TLS (`rediss://`) is not supported; import a file of `BGSAVE` instead")]
-    Tls,
+    /// It is to be reached in another way than over TCP: the scheme.
+    #[error(
+        "`{0}://` is not supported, and neither is TLS; give \
+         `redis://[[USER]:PASSWORD@]HOST[:PORT]`, or a file that `BGSAVE` has written"
+    )]
+    Scheme(String),
     /// The connection broke.
     #[error("the connection to Redis failed: {0}")]
     Connection(#[from] io::Error),
@@ -30,7 +35,7 @@ pub enum RedisLiveError {
     Refused {
         /// The command.
         command: &'static str,
-        /// What it says.
+        /// What it says, cut; of what it says to a password only the code, as the rest may have it.
         why: String,
     },
     /// The server answers in another way.
@@ -60,18 +65,21 @@ impl RedisAddress {
     /// # Errors
     /// It is none.
     pub fn of(text: &str) -> Result<RedisAddress, RedisLiveError> {
-        if text.starts_with("rediss://") {
-            return Err(RedisLiveError::Tls);
-        }
-        let rest = text.strip_prefix("redis://");
-        let rest = rest.map(|it| it.strip_suffix('/').unwrap_or(it));
-        let (credentials, host) = match rest.map(|it| it.rsplit_once('@').ok_or(it)) {
-            Some(Ok((credentials, host))) => (Some(credentials), host),
-            Some(Err(host)) => (None, host),
-            None => (None, ""),
+        let rest = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("redis") => rest,
+            Some((scheme, _)) if is_scheme(scheme) => {
+                return Err(RedisLiveError::Scheme(scheme.to_owned()));
+            }
+            _ => "",
         };
-        // A password is not shown.
-        let wrong = || RedisLiveError::Address(format!("redis://…{host}"));
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let (credentials, host) = match rest.rsplit_once('@') {
+            Some((credentials, host)) => (Some(credentials), host),
+            None => (None, rest),
+        };
+        // A password is not shown: where no `@` is, the host may be forgotten, and all may be one.
+        let shown = if credentials.is_some() { host } else { "" };
+        let wrong = || RedisLiveError::Address(format!("redis://…{shown}"));
         let (user, password) = match credentials.map(|it| it.split_once(':')) {
             None => (None, None),
             Some(None) => return Err(wrong()),
@@ -92,6 +100,31 @@ impl RedisAddress {
             password: password.map(decoded).transpose()?,
         })
     }
+}
+
+/// Whether a text can be the scheme of an address.
+fn is_scheme(text: &str) -> bool {
+    let is_of_one = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'-' | b'.');
+    text.starts_with(|it: char| it.is_ascii_alphabetic()) && text.bytes().all(is_of_one)
+}
+
+/// What an error shows of an answer: its beginning, without what a terminal obeys.
+fn shown_answer(answer: &str) -> String {
+    let mut shown = String::new();
+    for (at, one) in answer.char_indices() {
+        match one {
+            _ if at >= SHOWN_BYTES => return shown + " …",
+            '\'' | '"' => shown.push(one),
+            _ => shown.extend(one.escape_debug()),
+        }
+    }
+    shown
+}
+
+/// The code that an answer begins with which refuses something, such as `ERR`.
+fn code_of(answer: &str) -> &str {
+    let first = answer.split(' ').next().unwrap_or_default();
+    if first.bytes().all(|it| it.is_ascii_uppercase()) { first } else { "" }
 }
 
 /// A text in which `%` and two digits stand for a byte.
@@ -130,7 +163,8 @@ pub fn copy_live(
     replies.ask("REPLCONF", &["REPLCONF", "capa", "eof"], "+OK")?;
     replies.ask("PSYNC", &["PSYNC", "?", "-1"], "+FULLRESYNC ")?;
     let line = replies.line()?;
-    let unexpected = || RedisLiveError::Unexpected { command: "PSYNC", answer: line.clone() };
+    let unexpected =
+        || RedisLiveError::Unexpected { command: "PSYNC", answer: shown_answer(&line) };
     let length = line.strip_prefix('$').ok_or_else(unexpected)?;
     if let Some(mark) = length.strip_prefix("EOF:").filter(|it| it.len() == MARK_BYTES) {
         return replies.until_mark(mark.as_bytes(), file, &mut progress);
@@ -161,9 +195,16 @@ impl<C: Read + Write> RedisReplies<'_, C> {
         self.connection.write_all(request.as_bytes())?;
         let answer = self.line()?;
         match answer.strip_prefix('-') {
-            Some(why) => Err(RedisLiveError::Refused { command, why: why.to_owned() }),
             None if answer.starts_with(expected) => Ok(()),
-            None => Err(RedisLiveError::Unexpected { command, answer }),
+            // What answers a password may repeat it.
+            Some(why) if command == "AUTH" => {
+                Err(RedisLiveError::Refused { command, why: code_of(why).to_owned() })
+            }
+            None if command == "AUTH" => {
+                Err(RedisLiveError::Unexpected { command, answer: "…".to_owned() })
+            }
+            Some(why) => Err(RedisLiveError::Refused { command, why: shown_answer(why) }),
+            None => Err(RedisLiveError::Unexpected { command, answer: shown_answer(&answer) }),
         }
     }
 
@@ -184,17 +225,18 @@ impl<C: Read + Write> RedisReplies<'_, C> {
     /// The next line. Empty ones say that the server is still busy with the file.
     fn line(&mut self) -> Result<String, RedisLiveError> {
         loop {
-            if let Some(end) = self.buffer.iter().position(|it| *it == b'\n') {
+            let end = self.buffer.iter().position(|it| *it == b'\n');
+            if end.unwrap_or(self.buffer.len()) > LINE_BYTES_MAX {
+                let error = io::Error::other("a line is too long; this may be no Redis");
+                return Err(error.into());
+            }
+            if let Some(end) = end {
                 let line: Vec<_> = self.buffer.drain(..=end).collect();
                 let line = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
                 if !line.is_empty() {
                     return Ok(line);
                 }
                 continue;
-            }
-            if self.buffer.len() > LINE_BYTES_MAX {
-                let error = io::Error::other("a line is too long; this may be no Redis");
-                return Err(error.into());
             }
             self.fill()?;
         }
@@ -329,8 +371,26 @@ mod tests {
             let error = copied("redis://here", answers, 7).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
-        let error = copied("redis://here", &"x".repeat(10_000), 5_000).unwrap_err();
-        assert!(error.contains("a line is too long"), "{error}");
+        for end in ["", "\r\n"] {
+            let line = "x".repeat(10_000) + end;
+            let error = copied("redis://here", &line, 20_000).unwrap_err();
+            assert!(error.contains("a line is too long"), "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_show_neither_passwords_nor_what_terminals_obey() {
+        for (answer, expected) in [
+            ("-ERR unknown command 'AUTH', with args: 'secret'\r\n", "Redis refuses `AUTH`: ERR"),
+            ("-secret\r\n", "Redis refuses `AUTH`: "),
+            ("+secret\r\n", "Redis answers `AUTH` with `…`, which is not expected"),
+        ] {
+            assert_eq!(copied("redis://:secret@here", answer, 99).unwrap_err(), expected);
+        }
+        let answer = format!("+OK\r\n-ERR '\u{1b}[2J\u{202e}{}\r\n", "x".repeat(300));
+        let error = copied("redis://here", &answer, 99).unwrap_err();
+        let shown = format!("ERR '\\u{{1b}}[2J\\u{{202e}}{} …", "x".repeat(88));
+        assert_eq!(error, format!("Redis refuses `PSYNC`: {shown}"));
     }
 
     #[test]
@@ -346,12 +406,21 @@ mod tests {
             "redis://here:port",
             "redis://here/1",
             "redis://secret@here",
+            "redis://:secret",
+            "redis://user:secret",
+            "redis://user:secret/",
+            "secret@redis://here",
             "redis://:%zz@here",
             "here:6379",
         ] {
             let error = host(wrong).unwrap_err().to_string();
             assert!(error.contains("is not `redis://") && !error.contains("secret"), "{error}");
         }
-        assert!(host("rediss://here").unwrap_err().to_string().contains("over TLS"));
+        assert_eq!(host("Redis://here").unwrap(), "here:6379");
+        for other in ["rediss", "redis+tls", "valkey"] {
+            let error = host(&format!("{other}://:secret@here")).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{other}://` is not supported")), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
     }
 }

@@ -88,8 +88,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let options = RedisImportOptions::from_arg_matches(matches)?;
     let mut line = ProgressLine::new("imported");
     let name = options.source.to_string_lossy();
-    let is_live = ["redis://", "rediss://"].iter().any(|it| name.starts_with(it));
-    let (mut file, name) = match is_live {
+    let (mut file, name) = match name.contains("://") {
         true => {
             let address = RedisAddress::of(&name)?;
             (copied(&address, &mut line)?, format!("the data of {}", address.host))

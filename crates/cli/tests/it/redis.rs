@@ -211,6 +211,7 @@ fn the_data_of_a_redis_that_runs_are_imported() {
             while !asked.windows(command.len()).any(|it| it == command.as_bytes()) {
                 let mut some = [0; 100];
                 let count = connection.read(&mut some).unwrap();
+                assert!(count > 0, "the connection has ended before {command}");
                 asked.extend_from_slice(&some[..count]);
             }
             connection.write_all(answer).unwrap();
@@ -220,5 +221,12 @@ fn the_data_of_a_redis_that_runs_are_imported() {
     redis.join().unwrap();
     assert!(done.contains("imported 23 keys") && !done.contains("secret"), "{done}");
     let refused = imported(2, &["rediss://127.0.0.1", "--db", &data]);
-    assert!(refused.contains("over TLS"), "{refused}");
+    assert!(refused.contains("`rediss://` is not supported"), "{refused}");
+    for wrong in ["Valkey://:secret@127.0.0.1", "redis://user:secret"] {
+        let refused = imported(2, &[wrong, "--db", &data]);
+        assert!(!refused.contains("secret"), "{refused}");
+    }
+    let output = muesli(&["import", "valkey://:secret@127.0.0.1"]).output().unwrap();
+    let text = output_text(&output);
+    assert!(text.contains("`muesli import redis") && !text.contains("secret"), "{text}");
 }

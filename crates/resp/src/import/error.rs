@@ -87,11 +87,16 @@ impl From<CommandStop> for RdbImportError {
     }
 }
 
-/// Most bytes of a key that are shown.
+/// Most bytes of a key, or of another text of a file, that are shown.
 const SHOWN_BYTES: usize = 100;
 
 /// A key as text.
 pub(super) fn shown(key: &[u8]) -> String {
     let rest = if key.len() > SHOWN_BYTES { " …" } else { "" };
     format!("\"{}\"{rest}", key[..key.len().min(SHOWN_BYTES)].escape_ascii())
+}
+
+/// A text of a file, cut, and without what a terminal obeys.
+pub(super) fn cut_text(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES)]).escape_debug().to_string()
 }
