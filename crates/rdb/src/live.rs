@@ -4,6 +4,8 @@ use std::io::{self, Read, Write};
 
 use thiserror::Error;
 
+use crate::address::RedisAddress;
+
 /// So many bytes are read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Longest line of a reply.
@@ -12,9 +14,6 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 const MARK_BYTES: usize = 40;
 /// Most bytes of an answer that an error shows.
 const SHOWN_BYTES: usize = 100;
-/// Where Redis listens, unless it is told otherwise.
-const DEFAULT_PORT: u16 = 6379;
-
 /// Why no file came.
 #[derive(Debug, Error)]
 pub enum RedisLiveError {
@@ -27,6 +26,12 @@ pub enum RedisLiveError {
          `redis://[[USER]:PASSWORD@]HOST[:PORT]`, or a file that `BGSAVE` has written"
     )]
     Scheme(String),
+    /// Nothing came for as long as the connection waits.
+    #[error("Redis sends nothing")]
+    Silent,
+    /// The data that came cannot be written.
+    #[error("the data of Redis cannot be written to a file: {0}")]
+    Output(io::Error),
     /// The connection broke.
     #[error("the connection to Redis failed: {0}")]
     Connection(#[from] io::Error),
@@ -48,66 +53,6 @@ pub enum RedisLiveError {
     },
 }
 
-/// Where a Redis is, and who asks it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RedisAddress {
-    /// Its host and port.
-    pub host: String,
-    /// The user, if it is not the default one.
-    pub user: Option<String>,
-    /// The password, if it asks for one.
-    pub password: Option<String>,
-}
-
-impl RedisAddress {
-    /// The address of a text `redis://[[USER]:PASSWORD@]HOST[:PORT]`.
-    ///
-    /// # Errors
-    /// It is none.
-    pub fn of(text: &str) -> Result<RedisAddress, RedisLiveError> {
-        let rest = match text.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("redis") => rest,
-            Some((scheme, _)) if is_scheme(scheme) => {
-                return Err(RedisLiveError::Scheme(scheme.to_owned()));
-            }
-            _ => "",
-        };
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        let (credentials, host) = match rest.rsplit_once('@') {
-            Some((credentials, host)) => (Some(credentials), host),
-            None => (None, rest),
-        };
-        // A password is not shown: where no `@` is, the host may be forgotten, and all may be one.
-        let shown = if credentials.is_some() { host } else { "" };
-        let wrong = || RedisLiveError::Address(format!("redis://…{shown}"));
-        let (user, password) = match credentials.map(|it| it.split_once(':')) {
-            None => (None, None),
-            Some(None) => return Err(wrong()),
-            Some(Some((user, password))) => (Some(user), Some(password)),
-        };
-        let decoded = |text: &str| percent_decoded(text).ok_or_else(wrong);
-        let port = host.rsplit_once(':').filter(|it| !it.1.ends_with(']')).map(|it| it.1);
-        let has_port = port.is_some_and(|it| it.parse::<u16>().is_ok());
-        if host.is_empty() || host.starts_with(':') || host.contains('/') {
-            return Err(wrong());
-        }
-        if port.is_some() && !has_port {
-            return Err(wrong());
-        }
-        Ok(RedisAddress {
-            host: if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") },
-            user: user.filter(|it| !it.is_empty()).map(decoded).transpose()?,
-            password: password.map(decoded).transpose()?,
-        })
-    }
-}
-
-/// Whether a text can be the scheme of an address.
-fn is_scheme(text: &str) -> bool {
-    let is_of_one = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'-' | b'.');
-    text.starts_with(|it: char| it.is_ascii_alphabetic()) && text.bytes().all(is_of_one)
-}
-
 /// What an error shows of an answer: its beginning, without what a terminal obeys.
 fn shown_answer(answer: &str) -> String {
     let mut shown = String::new();
@@ -127,23 +72,6 @@ fn code_of(answer: &str) -> &str {
     if first.bytes().all(|it| it.is_ascii_uppercase()) { first } else { "" }
 }
 
-/// A text in which `%` and two digits stand for a byte.
-fn percent_decoded(text: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
-}
-
 /// Asks a Redis for all its data, as a replica does, and writes the RDB file that it sends; how
 /// many bytes that has. Nothing is to be asked over the connection afterwards.
 ///
@@ -160,8 +88,13 @@ pub fn copy_live(
         let named = ["AUTH"].into_iter().chain(address.user.as_deref()).chain([&**password]);
         replies.ask("AUTH", &named.collect::<Vec<_>>(), "+OK")?;
     }
-    replies.ask("REPLCONF", &["REPLCONF", "capa", "eof"], "+OK")?;
-    replies.ask("PSYNC", &["PSYNC", "?", "-1"], "+FULLRESYNC ")?;
+    let refused = replies.offer_mark()?;
+    let synced = replies.ask("PSYNC", &["PSYNC", "?", "-1"], "+FULLRESYNC ");
+    synced.map_err(|error| match (error, refused) {
+        // It has refused the client, and not the command.
+        (RedisLiveError::Connection(_), Some(refused)) => refused,
+        (error, _) => error,
+    })?;
     let line = replies.line()?;
     let unexpected =
         || RedisLiveError::Unexpected { command: "PSYNC", answer: shown_answer(&line) };
@@ -208,6 +141,23 @@ impl<C: Read + Write> RedisReplies<'_, C> {
         }
     }
 
+    /// Says that a file may come whose length is not known. Who does not know the command, as old
+    /// servers do not, sends another one: what it has answered.
+    ///
+    /// # Errors
+    /// The server asks for a password or other rights, or the connection breaks.
+    fn offer_mark(&mut self) -> Result<Option<RedisLiveError>, RedisLiveError> {
+        match self.ask("REPLCONF", &["REPLCONF", "capa", "eof"], "+OK") {
+            Ok(()) => Ok(None),
+            Err(RedisLiveError::Refused { command, why }) => {
+                let is_over = ["NOAUTH", "NOPERM"].contains(&code_of(&why));
+                let refused = RedisLiveError::Refused { command, why };
+                if is_over { Err(refused) } else { Ok(Some(refused)) }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// More of what comes.
     fn fill(&mut self) -> Result<(), RedisLiveError> {
         let before = self.buffer.len();
@@ -217,8 +167,11 @@ impl<C: Read + Write> RedisReplies<'_, C> {
         match count {
             Ok(0) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => Ok(()),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(RedisLiveError::Silent),
+                _ => Err(error.into()),
+            },
         }
     }
 
@@ -255,7 +208,7 @@ impl<C: Read + Write> RedisReplies<'_, C> {
                 self.fill()?;
             }
             let count = self.buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            file.write_all(&self.buffer[..count])?;
+            file.write_all(&self.buffer[..count]).map_err(RedisLiveError::Output)?;
             self.buffer.drain(..count);
             left -= count as u64;
             progress(length - left);
@@ -274,7 +227,7 @@ impl<C: Read + Write> RedisReplies<'_, C> {
         loop {
             let is_over = self.buffer.ends_with(mark);
             let count = self.buffer.len().saturating_sub(mark.len());
-            file.write_all(&self.buffer[..count])?;
+            file.write_all(&self.buffer[..count]).map_err(RedisLiveError::Output)?;
             self.buffer.drain(..count);
             length += count as u64;
             progress(length);
@@ -290,7 +243,7 @@ impl<C: Read + Write> RedisReplies<'_, C> {
 mod tests {
     use super::*;
 
-    /// A server that has these bytes for any request, so many at a time.
+    /// A server that has these bytes for any request, so many at a time, and then ends.
     struct FakeRedis {
         answers: Vec<u8>,
         at: usize,
@@ -361,6 +314,8 @@ mod tests {
     fn refusals_and_ends_are_errors() {
         for (answers, expected) in [
             ("-NOAUTH Authentication required.\r\n", "Redis refuses `REPLCONF`: NOAUTH"),
+            ("-NOPERM no rights\r\n", "Redis refuses `REPLCONF`: NOPERM no rights"),
+            ("-DENIED by mode\r\n", "Redis refuses `REPLCONF`: DENIED by mode"),
             ("+OK\r\n-LOADING it loads\r\n", "Redis refuses `PSYNC`: LOADING it loads"),
             ("+OK\r\n+CONTINUE\r\n", "answers `PSYNC` with `+CONTINUE`"),
             ("+OK\r\n+FULLRESYNC a 0\r\n:1\r\n", "answers `PSYNC` with `:1`"),
@@ -379,6 +334,49 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_does_not_know_of_marks_sends_its_file() {
+        let answers = "-ERR Unrecognized REPLCONF option: capa\r\n+FULLRESYNC a 0\r\n$1\r\nR";
+        assert_eq!(copied("redis://here", answers, 99).unwrap().0, "R");
+    }
+
+    /// Something that cannot be read or written.
+    struct BrokenStream(io::ErrorKind);
+
+    impl Read for BrokenStream {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+    }
+
+    impl Write for BrokenStream {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0 == io::ErrorKind::StorageFull { Err(self.0.into()) } else { Ok(bytes.len()) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn silence_and_a_full_disk_are_errors_of_their_own() {
+        let address = RedisAddress::of("redis://here").unwrap();
+        for kind in [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut] {
+            let mut silent = BrokenStream(kind);
+            let error = copy_live(&mut silent, &address, &mut Vec::new(), |_| {}).unwrap_err();
+            assert!(matches!(error, RedisLiveError::Silent), "{error}");
+        }
+        let mark = "m".repeat(MARK_BYTES);
+        for file in ["$1\r\nR".to_owned(), format!("$EOF:{mark}\r\nR{mark}")] {
+            let answers = format!("+OK\r\n+FULLRESYNC a 0\r\n{file}").into_bytes();
+            let mut redis = FakeRedis { answers, at: 0, each: 99, asked: Vec::new() };
+            let mut full = BrokenStream(io::ErrorKind::StorageFull);
+            let error = copy_live(&mut redis, &address, &mut full, |_| {}).unwrap_err();
+            assert!(matches!(error, RedisLiveError::Output(_)), "{error}");
+        }
+    }
+
+    #[test]
     fn errors_show_neither_passwords_nor_what_terminals_obey() {
         for (answer, expected) in [
             ("-ERR unknown command 'AUTH', with args: 'secret'\r\n", "Redis refuses `AUTH`: ERR"),
@@ -391,36 +389,5 @@ mod tests {
         let error = copied("redis://here", &answer, 99).unwrap_err();
         let shown = format!("ERR '\\u{{1b}}[2J\\u{{202e}}{} …", "x".repeat(88));
         assert_eq!(error, format!("Redis refuses `PSYNC`: {shown}"));
-    }
-
-    #[test]
-    fn addresses_have_hosts_and_ports() {
-        let host = |text: &str| RedisAddress::of(text).map(|it| it.host);
-        assert_eq!(host("redis://here").unwrap(), "here:6379");
-        assert_eq!(host("redis://here:7000/").unwrap(), "here:7000");
-        assert_eq!(host("redis://[::1]").unwrap(), "[::1]:6379");
-        assert_eq!(host("redis://:a@[::1]:7000").unwrap(), "[::1]:7000");
-        for wrong in [
-            "redis://",
-            "redis://:7000",
-            "redis://here:port",
-            "redis://here/1",
-            "redis://secret@here",
-            "redis://:secret",
-            "redis://user:secret",
-            "redis://user:secret/",
-            "secret@redis://here",
-            "redis://:%zz@here",
-            "here:6379",
-        ] {
-            let error = host(wrong).unwrap_err().to_string();
-            assert!(error.contains("is not `redis://") && !error.contains("secret"), "{error}");
-        }
-        assert_eq!(host("Redis://here").unwrap(), "here:6379");
-        for other in ["rediss", "redis+tls", "valkey"] {
-            let error = host(&format!("{other}://:secret@here")).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("`{other}://` is not supported")), "{error}");
-            assert!(!error.contains("secret"), "{error}");
-        }
     }
 }
