@@ -3,9 +3,10 @@
 //! A file is read several times, as a stream. First all of it is checked: its checksum, and that
 //! each value can be here; then, unless keys are to be replaced, that none is there already. So a
 //! file that cannot be imported whole changes nothing. Then its keys are written, about a mebibyte
-//! to a transaction. A key that does not fit in one is built under another name, which expires if
-//! the import is cut short, and is renamed by the transaction that has its last elements: nobody
-//! sees a part of a key. At last every key is read back and compared with the file.
+//! or 256 keys to a transaction. A key that does not fit in one is built under another name, which
+//! expires if the import is cut short, and is renamed by the transaction that has its last
+//! elements: nobody sees a part of a key. At last every key is read back and compared with the
+//! file.
 
 mod checking;
 mod error;
@@ -165,15 +166,21 @@ impl<'a, R: Read + Seek> CheckedRdb<'a, R> {
             })
         });
         if let Err(error) = done {
+            target.clear_unfinished();
             let (all, why) = (found.count(), Box::new(error));
             return Err(RdbImportError::Interrupted { written, all, why });
         }
         let mut differences = Differences::default();
-        let mut reader = PartReader::open(source, &import, now)?;
-        reader.read(&mut in_phase(&mut progress, RdbPhase::Comparing), |parts| {
-            differences.add(target.compare_parts(parts)?);
-            Ok(())
-        })?;
+        let done = PartReader::open(source, &import, now).and_then(|mut reader| {
+            reader.read(&mut in_phase(&mut progress, RdbPhase::Comparing), |parts| {
+                differences.add(target.compare_parts(parts)?);
+                Ok(())
+            })
+        });
+        if let Err(error) = done {
+            let (all, why) = (found.count(), Box::new(error));
+            return Err(RdbImportError::NotCompared { all, why });
+        }
         differences.none()?;
         Ok(found)
     }

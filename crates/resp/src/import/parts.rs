@@ -11,6 +11,8 @@ use crate::keyspace::rows::DATABASES;
 
 /// Parts together have so many bytes, about; one element may have more.
 const BATCH_BYTES: usize = 1 << 20;
+/// Parts together have at most so many keys, so that a transaction does not take long.
+const BATCH_KEYS: usize = 256;
 /// What an element costs beside its bytes, about.
 const ELEMENT_BYTES: usize = 100;
 
@@ -165,7 +167,7 @@ impl<R: Read> PartReader<R> {
                 self.split(&mut each)?;
                 progress(self.keys, self.reader.offset());
             }
-            if self.batch_bytes >= BATCH_BYTES {
+            if self.batch_bytes >= BATCH_BYTES || self.batch.len() >= BATCH_KEYS {
                 self.give(&mut each)?;
                 progress(self.keys, self.reader.offset());
             }

@@ -68,10 +68,10 @@ pub(super) struct Existing {
 }
 
 impl Existing {
-    pub fn add(&mut self, keys: Vec<Vec<u8>>) {
+    pub fn add(&mut self, keys: Vec<String>) {
         self.count += keys.len() as u64;
         let left = SHOWN_KEYS.saturating_sub(self.shown.len());
-        self.shown.extend(keys.iter().take(left).map(|key| shown(key)));
+        self.shown.extend(keys.into_iter().take(left));
     }
 
     /// # Errors
@@ -92,7 +92,7 @@ fn check_lengths(import: &RdbImport, part: &ImportPart) -> Result<(), RdbImportE
     let short = import.limits.key_bytes.saturating_sub(KEY_BYTES_BESIDE);
     let long = import.limits.value_bytes;
     let check = |what: &'static str, bytes: usize, most: usize| match bytes > most {
-        true => Err(RdbImportError::TooLong { key: shown(&part.key), what, bytes, most }),
+        true => Err(RdbImportError::TooLong { key: shown(part.db, &part.key), what, bytes, most }),
         false => Ok(()),
     };
     check("a key", part.key.len(), short)?;
