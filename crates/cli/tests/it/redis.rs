@@ -230,3 +230,15 @@ fn the_data_of_a_redis_that_runs_are_imported() {
     let text = output_text(&output);
     assert!(text.contains("`muesli import redis") && !text.contains("secret"), "{text}");
 }
+
+#[test]
+fn data_of_redis_for_which_no_temporary_file_can_be_made_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, nowhere) = (dir.path().join("data"), dir.path().join("nowhere"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://:secret@{}", listener.local_addr().unwrap());
+    let mut command = muesli(&["import", "redis", &url, "--db", &data.display().to_string()]);
+    let text = output_text(&command.env("TMPDIR", &nowhere).output().unwrap());
+    let expected = format!("cannot write to the temporary folder {}", nowhere.display());
+    assert!(text.contains(&expected) && !text.contains("secret"), "{text}");
+}
