@@ -140,3 +140,26 @@ fn run<T: Send + 'static>(
         Ok((answer, ids.next.get()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use muesli::{Options, Range};
+
+    use super::*;
+    use crate::keyspace::rows::{RowKey, tag};
+
+    #[test]
+    fn keys_are_counted_in_a_row_that_no_server_counts_in() {
+        let db = Db::open(Options::default()).unwrap();
+        let mut target = ImportTarget::open(&db, "redis").unwrap();
+        let counted = target.write(async move |scope| {
+            let mut entry = scope.entry(0, b"key").await?;
+            scope.set_string(&mut entry, b"1", None).await?;
+            let all = RowKey::new(tag::COUNT).number(0).done();
+            let rows = scope.scan(Range::prefix(all.as_slice())).await?;
+            let stripes = rows.iter().filter_map(|it| it.0.as_slice().last().copied());
+            Ok((stripes.collect::<Vec<_>>(), scope.keys(0).await?))
+        });
+        assert_eq!(counted.unwrap(), (vec![IMPORT_STRIPE], 1));
+    }
+}
