@@ -6,6 +6,7 @@
 //! hashes whose fields expire are refused by name ([`RdbErrorKind::Unsupported`]). Any bytes are
 //! read, or refused with their offset. [`copy_live`] gets such a file from a Redis that runs.
 
+mod address;
 mod error;
 mod input;
 mod live;
@@ -16,8 +17,9 @@ mod reader;
 mod strings;
 mod values;
 
+pub use address::RedisAddress;
 pub use error::{RdbError, RdbErrorKind};
-pub use live::{RedisAddress, RedisLiveError, copy_live};
+pub use live::{RedisLiveError, copy_live};
 pub use reader::{RdbElement, RdbEvent, RdbKey, RdbReader, VERSIONS};
 pub use strings::STRING_BYTES_MAX;
 pub use values::RdbKind;

@@ -4,24 +4,34 @@ use std::io::{self, Read, Write};
 
 use thiserror::Error;
 
+use crate::address::RedisAddress;
+
 /// So many bytes are read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Longest line of a reply.
 const LINE_BYTES_MAX: usize = 4 << 10;
 /// How long the mark is by which a file ends whose length was not known.
 const MARK_BYTES: usize = 40;
-/// Where Redis listens, unless it is told otherwise.
-const DEFAULT_PORT: u16 = 6379;
-
+/// Most bytes of an answer that an error shows.
+const SHOWN_BYTES: usize = 100;
 /// Why no file came.
 #[derive(Debug, Error)]
 pub enum RedisLiveError {
     /// The address is none.
     #[error("`{0}` is not `redis://[[USER]:PASSWORD@]HOST[:PORT]`")]
     Address(String),
-    /// It is to be reached over TLS.
-    #[error("Redis over TLS (`rediss://`) is not supported; import a file of `BGSAVE` instead")]
-    Tls,
+    /// It is to be reached in another way than over TCP: the scheme.
+    #[error(
+        "`{0}://` is not supported, and neither is TLS; give \
+         `redis://[[USER]:PASSWORD@]HOST[:PORT]`, or a file that `BGSAVE` has written"
+    )]
+    Scheme(String),
+    /// Nothing came for as long as the connection waits.
+    #[error("Redis sends nothing")]
+    Silent,
+    /// The data that came cannot be written.
+    #[error("the data of Redis cannot be written to a file: {0}")]
+    Output(io::Error),
     /// The connection broke.
     #[error("the connection to Redis failed: {0}")]
     Connection(#[from] io::Error),
@@ -30,7 +40,7 @@ pub enum RedisLiveError {
     Refused {
         /// The command.
         command: &'static str,
-        /// What it says.
+        /// What it says, cut; of what it says to a password only the code, as the rest may have it.
         why: String,
     },
     /// The server answers in another way.
@@ -43,72 +53,23 @@ pub enum RedisLiveError {
     },
 }
 
-/// Where a Redis is, and who asks it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct RedisAddress {
-    /// Its host and port.
-    pub host: String,
-    /// The user, if it is not the default one.
-    pub user: Option<String>,
-    /// The password, if it asks for one.
-    pub password: Option<String>,
+/// What an error shows of an answer: its beginning, without what a terminal obeys.
+fn shown_answer(answer: &str) -> String {
+    let mut shown = String::new();
+    for (at, one) in answer.char_indices() {
+        match one {
+            _ if at >= SHOWN_BYTES => return shown + " …",
+            '\'' | '"' => shown.push(one),
+            _ => shown.extend(one.escape_debug()),
+        }
+    }
+    shown
 }
 
-impl RedisAddress {
-    /// The address of a text `redis://[[USER]:PASSWORD@]HOST[:PORT]`.
-    ///
-    /// # Errors
-    /// It is none.
-    pub fn of(text: &str) -> Result<RedisAddress, RedisLiveError> {
-        if text.starts_with("rediss://") {
-            return Err(RedisLiveError::Tls);
-        }
-        let rest = text.strip_prefix("redis://");
-        let rest = rest.map(|it| it.strip_suffix('/').unwrap_or(it));
-        let (credentials, host) = match rest.map(|it| it.rsplit_once('@').ok_or(it)) {
-            Some(Ok((credentials, host))) => (Some(credentials), host),
-            Some(Err(host)) => (None, host),
-            None => (None, ""),
-        };
-        // A password is not shown.
-        let wrong = || RedisLiveError::Address(format!("redis://…{host}"));
-        let (user, password) = match credentials.map(|it| it.split_once(':')) {
-            None => (None, None),
-            Some(None) => return Err(wrong()),
-            Some(Some((user, password))) => (Some(user), Some(password)),
-        };
-        let decoded = |text: &str| percent_decoded(text).ok_or_else(wrong);
-        let port = host.rsplit_once(':').filter(|it| !it.1.ends_with(']')).map(|it| it.1);
-        let has_port = port.is_some_and(|it| it.parse::<u16>().is_ok());
-        if host.is_empty() || host.starts_with(':') || host.contains('/') {
-            return Err(wrong());
-        }
-        if port.is_some() && !has_port {
-            return Err(wrong());
-        }
-        Ok(RedisAddress {
-            host: if has_port { host.to_owned() } else { format!("{host}:{DEFAULT_PORT}") },
-            user: user.filter(|it| !it.is_empty()).map(decoded).transpose()?,
-            password: password.map(decoded).transpose()?,
-        })
-    }
-}
-
-/// A text in which `%` and two digits stand for a byte.
-fn percent_decoded(text: &str) -> Option<String> {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        let digits = std::str::from_utf8(digits).ok()?;
-        bytes.push(u8::from_str_radix(digits, 16).ok()?);
-        rest = after;
-    }
-    String::from_utf8(bytes).ok()
+/// The code that an answer begins with which refuses something, such as `ERR`.
+fn code_of(answer: &str) -> &str {
+    let first = answer.split(' ').next().unwrap_or_default();
+    if first.bytes().all(|it| it.is_ascii_uppercase()) { first } else { "" }
 }
 
 /// Asks a Redis for all its data, as a replica does, and writes the RDB file that it sends; how
@@ -127,10 +88,16 @@ pub fn copy_live(
         let named = ["AUTH"].into_iter().chain(address.user.as_deref()).chain([&**password]);
         replies.ask("AUTH", &named.collect::<Vec<_>>(), "+OK")?;
     }
-    replies.ask("REPLCONF", &["REPLCONF", "capa", "eof"], "+OK")?;
-    replies.ask("PSYNC", &["PSYNC", "?", "-1"], "+FULLRESYNC ")?;
+    let refused = replies.offer_mark()?;
+    let synced = replies.ask("PSYNC", &["PSYNC", "?", "-1"], "+FULLRESYNC ");
+    synced.map_err(|error| match (error, refused) {
+        // It has refused the client, and not the command.
+        (RedisLiveError::Connection(_), Some(refused)) => refused,
+        (error, _) => error,
+    })?;
     let line = replies.line()?;
-    let unexpected = || RedisLiveError::Unexpected { command: "PSYNC", answer: line.clone() };
+    let unexpected =
+        || RedisLiveError::Unexpected { command: "PSYNC", answer: shown_answer(&line) };
     let length = line.strip_prefix('$').ok_or_else(unexpected)?;
     if let Some(mark) = length.strip_prefix("EOF:").filter(|it| it.len() == MARK_BYTES) {
         return replies.until_mark(mark.as_bytes(), file, &mut progress);
@@ -161,9 +128,33 @@ impl<C: Read + Write> RedisReplies<'_, C> {
         self.connection.write_all(request.as_bytes())?;
         let answer = self.line()?;
         match answer.strip_prefix('-') {
-            Some(why) => Err(RedisLiveError::Refused { command, why: why.to_owned() }),
             None if answer.starts_with(expected) => Ok(()),
-            None => Err(RedisLiveError::Unexpected { command, answer }),
+            // What answers a password may repeat it.
+            Some(why) if command == "AUTH" => {
+                Err(RedisLiveError::Refused { command, why: code_of(why).to_owned() })
+            }
+            None if command == "AUTH" => {
+                Err(RedisLiveError::Unexpected { command, answer: "…".to_owned() })
+            }
+            Some(why) => Err(RedisLiveError::Refused { command, why: shown_answer(why) }),
+            None => Err(RedisLiveError::Unexpected { command, answer: shown_answer(&answer) }),
+        }
+    }
+
+    /// Says that a file may come whose length is not known. Who does not know the command, as old
+    /// servers do not, sends another one: what it has answered.
+    ///
+    /// # Errors
+    /// The server asks for a password or other rights, or the connection breaks.
+    fn offer_mark(&mut self) -> Result<Option<RedisLiveError>, RedisLiveError> {
+        match self.ask("REPLCONF", &["REPLCONF", "capa", "eof"], "+OK") {
+            Ok(()) => Ok(None),
+            Err(RedisLiveError::Refused { command, why }) => {
+                let is_over = ["NOAUTH", "NOPERM"].contains(&code_of(&why));
+                let refused = RedisLiveError::Refused { command, why };
+                if is_over { Err(refused) } else { Ok(Some(refused)) }
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -176,25 +167,29 @@ impl<C: Read + Write> RedisReplies<'_, C> {
         match count {
             Ok(0) => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(error.into()),
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => Ok(()),
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(RedisLiveError::Silent),
+                _ => Err(error.into()),
+            },
         }
     }
 
     /// The next line. Empty ones say that the server is still busy with the file.
     fn line(&mut self) -> Result<String, RedisLiveError> {
         loop {
-            if let Some(end) = self.buffer.iter().position(|it| *it == b'\n') {
+            let end = self.buffer.iter().position(|it| *it == b'\n');
+            if end.unwrap_or(self.buffer.len()) > LINE_BYTES_MAX {
+                let error = io::Error::other("a line is too long; this may be no Redis");
+                return Err(error.into());
+            }
+            if let Some(end) = end {
                 let line: Vec<_> = self.buffer.drain(..=end).collect();
                 let line = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
                 if !line.is_empty() {
                     return Ok(line);
                 }
                 continue;
-            }
-            if self.buffer.len() > LINE_BYTES_MAX {
-                let error = io::Error::other("a line is too long; this may be no Redis");
-                return Err(error.into());
             }
             self.fill()?;
         }
@@ -213,7 +208,7 @@ impl<C: Read + Write> RedisReplies<'_, C> {
                 self.fill()?;
             }
             let count = self.buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-            file.write_all(&self.buffer[..count])?;
+            file.write_all(&self.buffer[..count]).map_err(RedisLiveError::Output)?;
             self.buffer.drain(..count);
             left -= count as u64;
             progress(length - left);
@@ -232,7 +227,7 @@ impl<C: Read + Write> RedisReplies<'_, C> {
         loop {
             let is_over = self.buffer.ends_with(mark);
             let count = self.buffer.len().saturating_sub(mark.len());
-            file.write_all(&self.buffer[..count])?;
+            file.write_all(&self.buffer[..count]).map_err(RedisLiveError::Output)?;
             self.buffer.drain(..count);
             length += count as u64;
             progress(length);
@@ -248,7 +243,7 @@ impl<C: Read + Write> RedisReplies<'_, C> {
 mod tests {
     use super::*;
 
-    /// A server that has these bytes for any request, so many at a time.
+    /// A server that has these bytes for any request, so many at a time, and then ends.
     struct FakeRedis {
         answers: Vec<u8>,
         at: usize,
@@ -319,6 +314,8 @@ mod tests {
     fn refusals_and_ends_are_errors() {
         for (answers, expected) in [
             ("-NOAUTH Authentication required.\r\n", "Redis refuses `REPLCONF`: NOAUTH"),
+            ("-NOPERM no rights\r\n", "Redis refuses `REPLCONF`: NOPERM no rights"),
+            ("-DENIED by mode\r\n", "Redis refuses `REPLCONF`: DENIED by mode"),
             ("+OK\r\n-LOADING it loads\r\n", "Redis refuses `PSYNC`: LOADING it loads"),
             ("+OK\r\n+CONTINUE\r\n", "answers `PSYNC` with `+CONTINUE`"),
             ("+OK\r\n+FULLRESYNC a 0\r\n:1\r\n", "answers `PSYNC` with `:1`"),
@@ -329,29 +326,68 @@ mod tests {
             let error = copied("redis://here", answers, 7).unwrap_err();
             assert!(error.contains(expected), "{error}");
         }
-        let error = copied("redis://here", &"x".repeat(10_000), 5_000).unwrap_err();
-        assert!(error.contains("a line is too long"), "{error}");
+        for end in ["", "\r\n"] {
+            let line = "x".repeat(10_000) + end;
+            let error = copied("redis://here", &line, 20_000).unwrap_err();
+            assert!(error.contains("a line is too long"), "{error}");
+        }
     }
 
     #[test]
-    fn addresses_have_hosts_and_ports() {
-        let host = |text: &str| RedisAddress::of(text).map(|it| it.host);
-        assert_eq!(host("redis://here").unwrap(), "here:6379");
-        assert_eq!(host("redis://here:7000/").unwrap(), "here:7000");
-        assert_eq!(host("redis://[::1]").unwrap(), "[::1]:6379");
-        assert_eq!(host("redis://:a@[::1]:7000").unwrap(), "[::1]:7000");
-        for wrong in [
-            "redis://",
-            "redis://:7000",
-            "redis://here:port",
-            "redis://here/1",
-            "redis://secret@here",
-            "redis://:%zz@here",
-            "here:6379",
-        ] {
-            let error = host(wrong).unwrap_err().to_string();
-            assert!(error.contains("is not `redis://") && !error.contains("secret"), "{error}");
+    fn a_server_that_does_not_know_of_marks_sends_its_file() {
+        let answers = "-ERR Unrecognized REPLCONF option: capa\r\n+FULLRESYNC a 0\r\n$1\r\nR";
+        assert_eq!(copied("redis://here", answers, 99).unwrap().0, "R");
+    }
+
+    /// Something that cannot be read or written.
+    struct BrokenStream(io::ErrorKind);
+
+    impl Read for BrokenStream {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(self.0.into())
         }
-        assert!(host("rediss://here").unwrap_err().to_string().contains("over TLS"));
+    }
+
+    impl Write for BrokenStream {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.0 == io::ErrorKind::StorageFull { Err(self.0.into()) } else { Ok(bytes.len()) }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn silence_and_a_full_disk_are_errors_of_their_own() {
+        let address = RedisAddress::of("redis://here").unwrap();
+        for kind in [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut] {
+            let mut silent = BrokenStream(kind);
+            let error = copy_live(&mut silent, &address, &mut Vec::new(), |_| {}).unwrap_err();
+            assert!(matches!(error, RedisLiveError::Silent), "{error}");
+        }
+        let mark = "m".repeat(MARK_BYTES);
+        for file in ["$1\r\nR".to_owned(), format!("$EOF:{mark}\r\nR{mark}")] {
+            let answers = format!("+OK\r\n+FULLRESYNC a 0\r\n{file}").into_bytes();
+            let mut redis = FakeRedis { answers, at: 0, each: 99, asked: Vec::new() };
+            let mut full = BrokenStream(io::ErrorKind::StorageFull);
+            let error = copy_live(&mut redis, &address, &mut full, |_| {}).unwrap_err();
+            assert!(matches!(error, RedisLiveError::Output(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_show_neither_passwords_nor_what_terminals_obey() {
+        for (answer, expected) in [
+            ("-ERR unknown command 'AUTH', with args: 'secret'\r\n", "Redis refuses `AUTH`: ERR"),
+            ("-secret\r\n", "Redis refuses `AUTH`: "),
+            ("+secret\r\n", "Redis answers `AUTH` with `…`, which is not expected"),
+        ] {
+            assert_eq!(copied("redis://:secret@here", answer, 99).unwrap_err(), expected);
+        }
+        let answer = format!("+OK\r\n-ERR '\u{1b}[2J\u{202e}{}\r\n", "x".repeat(300));
+        let error = copied("redis://here", &answer, 99).unwrap_err();
+        let shown = format!("ERR '\\u{{1b}}[2J\\u{{202e}}{} …", "x".repeat(88));
+        assert_eq!(error, format!("Redis refuses `PSYNC`: {shown}"));
     }
 }

@@ -53,9 +53,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     }
     let options = ImportOptions::from_arg_matches(matches)?;
     let folder = options.target.place.folder.as_ref().map(|it| it.to_string_lossy());
-    if let Some(url) = folder.filter(|it| it.starts_with("redis://")) {
-        let host = url.rsplit_once(['@', '/']).map_or("", |it| it.1);
-        bail!("for the data of a Redis, give `muesli import redis redis://…{host} --db FOLDER`");
+    if folder.is_some_and(|it| it.contains("://")) {
+        // Nothing of it is shown, as it may have a password.
+        bail!("for the data of a Redis, give `muesli import redis redis://… --db FOLDER`");
     }
     let db = options.target.open_to_write(options.repositories)?;
     let mut line = ProgressLine::new("imported");

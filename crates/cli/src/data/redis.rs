@@ -2,14 +2,14 @@
 //! runs.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Seek, Write};
+use std::io::{BufWriter, Read, Seek};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use muesli_rdb::{RdbKind, RedisAddress, copy_live};
+use muesli_rdb::{RdbKind, RedisAddress, RedisLiveError, copy_live};
 use muesli_resp::import::{CheckedRdb, RdbImport, RdbImported, RdbPhase, RdbProgress};
 
 use super::chosen::{ChosenDatabase, DatabasePlace};
@@ -24,7 +24,10 @@ modules and hashes whose fields expire are refused by name.
 
 The whole file is read and checked before anything is written, and so is whether one of its keys \
 is there already. Then the keys are written, each of them whole or not at all; nobody else should \
-write them meanwhile. At last each key is read back and compared with the file.
+write them meanwhile. At last each key is read back and compared with the file. What is over the \
+limits of the servers, where these are smaller than by default, is refused while keys are written. \
+So is a key that the file has twice; `--replace` does not help with it, as comparing fails then. \
+The clock of this machine and those of the servers must agree: keys expire by them.
 
 A Redis that runs is asked for its data as a replica asks for them, once: what it writes \
 afterwards is not in them. They go to a temporary file first (in TMPDIR).
@@ -88,8 +91,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<u8> {
     let options = RedisImportOptions::from_arg_matches(matches)?;
     let mut line = ProgressLine::new("imported");
     let name = options.source.to_string_lossy();
-    let is_live = ["redis://", "rediss://"].iter().any(|it| name.starts_with(it));
-    let (mut file, name) = match is_live {
+    let (mut file, name) = match name.contains("://") {
         true => {
             let address = RedisAddress::of(&name)?;
             (copied(&address, &mut line)?, format!("the data of {}", address.host))
@@ -119,11 +121,19 @@ fn opened(path: &Path) -> anyhow::Result<File> {
 fn copied(address: &RedisAddress, line: &mut ProgressLine) -> anyhow::Result<File> {
     let host = &address.host;
     let mut connection = connection(host).with_context(|| format!("cannot connect to {host}"))?;
-    let mut file = BufWriter::new(tempfile::tempfile()?);
+    let folder = std::env::temp_dir();
+    let in_folder = || format!("cannot write to the temporary folder {}", folder.display());
+    let mut file = BufWriter::new(tempfile::tempfile().with_context(in_folder)?);
     let show = |bytes: u64| line.show_text(|| format!("{} MiB from {host}", bytes >> 20));
-    copy_live(&mut connection, address, &mut file, show).with_context(|| host.clone())?;
-    file.flush()?;
-    Ok(file.into_inner()?)
+    match copy_live(&mut connection, address, &mut file, show) {
+        Ok(_) => {}
+        Err(RedisLiveError::Output(error)) => return Err(error).with_context(in_folder),
+        Err(RedisLiveError::Silent) => {
+            bail!("{host}: Redis sent nothing for {} s", PATIENCE.as_secs())
+        }
+        Err(error) => return Err(error).with_context(|| host.clone()),
+    }
+    file.into_inner().map_err(|error| error.into_error()).with_context(in_folder)
 }
 
 fn connection(host: &str) -> std::io::Result<TcpStream> {

@@ -211,6 +211,7 @@ fn the_data_of_a_redis_that_runs_are_imported() {
             while !asked.windows(command.len()).any(|it| it == command.as_bytes()) {
                 let mut some = [0; 100];
                 let count = connection.read(&mut some).unwrap();
+                assert!(count > 0, "the connection has ended before {command}");
                 asked.extend_from_slice(&some[..count]);
             }
             connection.write_all(answer).unwrap();
@@ -220,5 +221,24 @@ fn the_data_of_a_redis_that_runs_are_imported() {
     redis.join().unwrap();
     assert!(done.contains("imported 23 keys") && !done.contains("secret"), "{done}");
     let refused = imported(2, &["rediss://127.0.0.1", "--db", &data]);
-    assert!(refused.contains("over TLS"), "{refused}");
+    assert!(refused.contains("`rediss://` is not supported"), "{refused}");
+    for wrong in ["Valkey://:secret@127.0.0.1", "redis://user:secret"] {
+        let refused = imported(2, &[wrong, "--db", &data]);
+        assert!(!refused.contains("secret"), "{refused}");
+    }
+    let output = muesli(&["import", "valkey://:secret@127.0.0.1"]).output().unwrap();
+    let text = output_text(&output);
+    assert!(text.contains("`muesli import redis") && !text.contains("secret"), "{text}");
+}
+
+#[test]
+fn data_of_redis_for_which_no_temporary_file_can_be_made_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, nowhere) = (dir.path().join("data"), dir.path().join("nowhere"));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://:secret@{}", listener.local_addr().unwrap());
+    let mut command = muesli(&["import", "redis", &url, "--db", &data.display().to_string()]);
+    let text = output_text(&command.env("TMPDIR", &nowhere).output().unwrap());
+    let expected = format!("cannot write to the temporary folder {}", nowhere.display());
+    assert!(text.contains(&expected) && !text.contains("secret"), "{text}");
 }

@@ -16,8 +16,8 @@ use crate::keyspace::strings;
 /// So many keys are shown that are different.
 const SHOWN_KEYS: usize = 3;
 
-/// A key, and what of it is not as in the file.
-pub(super) type Difference = (Vec<u8>, &'static str);
+/// A key with its database, and what of it is not as in the file.
+pub(super) type Difference = ((u8, Vec<u8>), &'static str);
 
 /// Keys that are not as in the file.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(super) struct Differences {
     count: u64,
     shown: Vec<String>,
     /// The last key, of which one part is enough.
-    last: Option<Vec<u8>>,
+    last: Option<(u8, Vec<u8>)>,
 }
 
 impl Differences {
@@ -36,7 +36,7 @@ impl Differences {
             }
             self.count += 1;
             if self.shown.len() < SHOWN_KEYS {
-                self.shown.push(format!("the key {} {what}", shown(&key)));
+                self.shown.push(format!("the key {} {what}", shown(key.0, &key.1)));
             }
             self.last = Some(key);
         }
@@ -67,7 +67,7 @@ impl ImportTarget {
             let mut found = Vec::new();
             for part in parts.iter().filter(|it| !it.is_empty()) {
                 if let Some(what) = difference(scope, part).await? {
-                    found.push((part.key.clone(), what));
+                    found.push(((part.db, part.key.clone()), what));
                 }
             }
             Ok(found)

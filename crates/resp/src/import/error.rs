@@ -50,13 +50,24 @@ pub enum RdbImportError {
     Changed(String),
     /// Some keys were written, and others not.
     #[error(
-        "{why}; {written} of {all} keys were imported, each whole, and the others not: `--replace` \
-         imports all of them again"
+        "{why}; at least {written} of {all} keys were imported, each whole, and not all of them: \
+         `--replace` imports all of them again"
     )]
     Interrupted {
-        /// How many keys were written.
+        /// How many keys are known to be written.
         written: u64,
         /// How many there are to be.
+        all: u64,
+        /// What has stopped it.
+        why: Box<RdbImportError>,
+    },
+    /// All keys were written, and not all of them compared.
+    #[error(
+        "all {all} keys were written; comparing them with the file has stopped before its end: \
+         {why}"
+    )]
+    NotCompared {
+        /// How many keys there are.
         all: u64,
         /// What has stopped it.
         why: Box<RdbImportError>,
@@ -87,11 +98,17 @@ impl From<CommandStop> for RdbImportError {
     }
 }
 
-/// Most bytes of a key that are shown.
+/// Most bytes of a key, or of another text of a file, that are shown.
 const SHOWN_BYTES: usize = 100;
 
-/// A key as text.
-pub(super) fn shown(key: &[u8]) -> String {
+/// A key as text, with its database where that is not the first one.
+pub(super) fn shown(db: u8, key: &[u8]) -> String {
     let rest = if key.len() > SHOWN_BYTES { " …" } else { "" };
-    format!("\"{}\"{rest}", key[..key.len().min(SHOWN_BYTES)].escape_ascii())
+    let text = format!("\"{}\"{rest}", key[..key.len().min(SHOWN_BYTES)].escape_ascii());
+    if db == 0 { text } else { format!("{text} of database {db}") }
+}
+
+/// A text of a file, cut, and without what a terminal obeys.
+pub(super) fn cut_text(text: &[u8]) -> String {
+    String::from_utf8_lossy(&text[..text.len().min(SHOWN_BYTES)]).escape_debug().to_string()
 }

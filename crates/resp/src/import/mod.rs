@@ -3,9 +3,10 @@
 //! A file is read several times, as a stream. First all of it is checked: its checksum, and that
 //! each value can be here; then, unless keys are to be replaced, that none is there already. So a
 //! file that cannot be imported whole changes nothing. Then its keys are written, about a mebibyte
-//! to a transaction. A key that does not fit in one is built under another name, which expires if
-//! the import is cut short, and is renamed by the transaction that has its last elements: nobody
-//! sees a part of a key. At last every key is read back and compared with the file.
+//! or 256 keys to a transaction. A key that does not fit in one is built under another name, which
+//! expires if the import is cut short, and is renamed by the transaction that has its last
+//! elements: nobody sees a part of a key. At last every key is read back and compared with the
+//! file.
 
 mod checking;
 mod error;
@@ -75,7 +76,8 @@ pub struct RdbProgress {
 pub struct RdbImported {
     /// The version of the file's format.
     pub version: u32,
-    /// The version of Redis that has written it, if it says so.
+    /// The version of Redis that has written it, if it says so: what the file has, cut and escaped
+    /// so that it can be shown.
     pub redis: Option<String>,
     /// How many keys of each type.
     pub keys: BTreeMap<RdbKind, u64>,
@@ -119,11 +121,11 @@ impl<'a, R: Read + Seek> CheckedRdb<'a, R> {
     ) -> Result<CheckedRdb<'a, R>, RdbImportError> {
         let now = target::now_ms();
         let mut survey = FileSurvey::default();
-        let mut reader = PartReader::open(source, now)?;
+        let mut reader = PartReader::open(source, &import, now)?;
         reader.read(&mut in_phase(&mut progress, RdbPhase::Checking), |parts| {
             survey.add(&import, &parts)
         })?;
-        let found = survey.finish(&reader, &import)?;
+        let found = survey.finish(&reader);
         Ok(CheckedRdb { source, import, now, found })
     }
 
@@ -147,7 +149,7 @@ impl<'a, R: Read + Seek> CheckedRdb<'a, R> {
         let mut target = ImportTarget::open(db, &import.space)?;
         if !import.replace && !target.is_empty()? {
             let mut existing = Existing::default();
-            let mut reader = PartReader::open(source, now)?;
+            let mut reader = PartReader::open(source, &import, now)?;
             reader.read(&mut in_phase(&mut progress, RdbPhase::Looking), |parts| {
                 existing.add(target.existing(parts)?);
                 Ok(())
@@ -155,7 +157,7 @@ impl<'a, R: Read + Seek> CheckedRdb<'a, R> {
             existing.none()?;
         }
         let mut written = 0;
-        let done = PartReader::open(source, now).and_then(|mut reader| {
+        let done = PartReader::open(source, &import, now).and_then(|mut reader| {
             reader.read(&mut in_phase(&mut progress, RdbPhase::Writing), |parts| {
                 let whole = parts.iter().filter(|it| it.is_last && !it.is_empty()).count();
                 target.write_parts(parts, import.replace)?;
@@ -164,15 +166,21 @@ impl<'a, R: Read + Seek> CheckedRdb<'a, R> {
             })
         });
         if let Err(error) = done {
+            target.clear_unfinished();
             let (all, why) = (found.count(), Box::new(error));
             return Err(RdbImportError::Interrupted { written, all, why });
         }
         let mut differences = Differences::default();
-        let mut reader = PartReader::open(source, now)?;
-        reader.read(&mut in_phase(&mut progress, RdbPhase::Comparing), |parts| {
-            differences.add(target.compare_parts(parts)?);
-            Ok(())
-        })?;
+        let done = PartReader::open(source, &import, now).and_then(|mut reader| {
+            reader.read(&mut in_phase(&mut progress, RdbPhase::Comparing), |parts| {
+                differences.add(target.compare_parts(parts)?);
+                Ok(())
+            })
+        });
+        if let Err(error) = done {
+            let (all, why) = (found.count(), Box::new(error));
+            return Err(RdbImportError::NotCompared { all, why });
+        }
         differences.none()?;
         Ok(found)
     }

@@ -4,12 +4,15 @@ use std::io::{BufReader, Read, Seek};
 
 use muesli_rdb::{RdbElement, RdbEvent, RdbKey, RdbKind, RdbReader};
 
-use super::error::RdbImportError;
+use super::RdbImport;
+use super::error::{RdbImportError, cut_text};
 use crate::keyspace::header::ValueKind;
 use crate::keyspace::rows::DATABASES;
 
 /// Parts together have so many bytes, about; one element may have more.
 const BATCH_BYTES: usize = 1 << 20;
+/// Parts together have at most so many keys, so that a transaction does not take long.
+const BATCH_KEYS: usize = 256;
 /// What an element costs beside its bytes, about.
 const ELEMENT_BYTES: usize = 100;
 
@@ -97,8 +100,9 @@ pub(super) struct PartReader<R> {
     keys: u64,
     /// Keys that had expired.
     pub expired: u64,
-    /// The libraries of functions.
-    pub libraries: Vec<Vec<u8>>,
+    skip_functions: bool,
+    /// How many libraries of functions were passed over.
+    pub libraries: u64,
     /// The version of Redis that has written the file.
     pub redis: Option<String>,
 }
@@ -108,7 +112,7 @@ impl<'a, R: Read + Seek> PartReader<BufReader<&'a mut R>> {
     ///
     /// # Errors
     /// It is no such file.
-    pub fn open(source: &'a mut R, now: u64) -> Result<Self, RdbImportError> {
+    pub fn open(source: &'a mut R, import: &RdbImport, now: u64) -> Result<Self, RdbImportError> {
         source.rewind()?;
         Ok(PartReader {
             reader: RdbReader::open(BufReader::new(source))?,
@@ -120,7 +124,8 @@ impl<'a, R: Read + Seek> PartReader<BufReader<&'a mut R>> {
             open_bytes: 0,
             keys: 0,
             expired: 0,
-            libraries: Vec::new(),
+            skip_functions: import.skip_functions,
+            libraries: 0,
             redis: None,
         })
     }
@@ -135,7 +140,8 @@ impl<R: Read> PartReader<R> {
     /// Reads to the end, and gives parts, as many as fit in a transaction at a time.
     ///
     /// # Errors
-    /// The file cannot be read, or what the parts are given to says so.
+    /// The file cannot be read, has functions that are not to be passed over, or what the parts
+    /// are given to says so.
     pub fn read(
         &mut self,
         progress: &mut impl FnMut(u64, u64),
@@ -144,10 +150,13 @@ impl<R: Read> PartReader<R> {
         while let Some(event) = self.reader.next_event()? {
             match event {
                 RdbEvent::Aux { name, value } if name == b"redis-ver" => {
-                    self.redis = Some(String::from_utf8_lossy(&value).into_owned());
+                    self.redis = Some(cut_text(&value));
                 }
                 RdbEvent::Aux { .. } => {}
-                RdbEvent::Library(code) => self.libraries.push(code),
+                RdbEvent::Library(code) if !self.skip_functions => {
+                    return Err(RdbImportError::Function(library_name(&code)));
+                }
+                RdbEvent::Library(_) => self.libraries += 1,
                 RdbEvent::Database(number) => self.db = number,
                 RdbEvent::Key(key) => self.begin(key)?,
                 RdbEvent::Element(element) => self.add(element),
@@ -158,7 +167,7 @@ impl<R: Read> PartReader<R> {
                 self.split(&mut each)?;
                 progress(self.keys, self.reader.offset());
             }
-            if self.batch_bytes >= BATCH_BYTES {
+            if self.batch_bytes >= BATCH_BYTES || self.batch.len() >= BATCH_KEYS {
                 self.give(&mut each)?;
                 progress(self.keys, self.reader.offset());
             }
@@ -242,5 +251,24 @@ impl<R: Read> PartReader<R> {
             each(vec![part])?;
         }
         Ok(())
+    }
+}
+
+/// The name of a library, which is in the first line of its code.
+fn library_name(code: &[u8]) -> String {
+    let line = code.split(|it| matches!(it, b'\n' | b'\r')).next().unwrap_or_default();
+    let mut names = line.split(u8::is_ascii_whitespace).filter_map(|it| it.strip_prefix(b"name="));
+    cut_text(names.next().unwrap_or(b"(without a name)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::library_name;
+
+    #[test]
+    fn libraries_have_names() {
+        assert_eq!(library_name(b"#!lua name=mine\nreturn 1"), "mine");
+        assert_eq!(library_name(b"return 1"), "(without a name)");
+        assert_eq!(library_name(b"#!lua name=\x1b[2J"), "\\u{1b}[2J");
     }
 }

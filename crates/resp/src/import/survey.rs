@@ -49,24 +49,14 @@ impl FileSurvey {
     }
 
     /// What is to be imported of a file that was read to its end.
-    ///
-    /// # Errors
-    /// It has functions.
-    pub fn finish(
-        self,
-        reader: &PartReader<impl Read>,
-        import: &RdbImport,
-    ) -> Result<RdbImported, RdbImportError> {
-        if let (Some(code), false) = (reader.libraries.first(), import.skip_functions) {
-            return Err(RdbImportError::Function(library_name(code)));
-        }
-        Ok(RdbImported {
+    pub fn finish(self, reader: &PartReader<impl Read>) -> RdbImported {
+        RdbImported {
             version: reader.version(),
             redis: reader.redis.clone(),
             expired: reader.expired,
-            libraries: reader.libraries.len() as u64,
+            libraries: reader.libraries,
             ..self.found
-        })
+        }
     }
 }
 
@@ -78,10 +68,10 @@ pub(super) struct Existing {
 }
 
 impl Existing {
-    pub fn add(&mut self, keys: Vec<Vec<u8>>) {
+    pub fn add(&mut self, keys: Vec<String>) {
         self.count += keys.len() as u64;
         let left = SHOWN_KEYS.saturating_sub(self.shown.len());
-        self.shown.extend(keys.iter().take(left).map(|key| shown(key)));
+        self.shown.extend(keys.into_iter().take(left));
     }
 
     /// # Errors
@@ -96,21 +86,13 @@ impl Existing {
     }
 }
 
-/// The name of a library, which is in the first line of its code.
-fn library_name(code: &[u8]) -> String {
-    let line = code.split(|it| matches!(it, b'\n' | b'\r')).next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let name = line.split_whitespace().find_map(|it| it.strip_prefix("name="));
-    name.unwrap_or("(without a name)").to_owned()
-}
-
 /// # Errors
 /// Something of the part is longer than it may be.
 fn check_lengths(import: &RdbImport, part: &ImportPart) -> Result<(), RdbImportError> {
     let short = import.limits.key_bytes.saturating_sub(KEY_BYTES_BESIDE);
     let long = import.limits.value_bytes;
     let check = |what: &'static str, bytes: usize, most: usize| match bytes > most {
-        true => Err(RdbImportError::TooLong { key: shown(&part.key), what, bytes, most }),
+        true => Err(RdbImportError::TooLong { key: shown(part.db, &part.key), what, bytes, most }),
         false => Ok(()),
     };
     check("a key", part.key.len(), short)?;
@@ -125,15 +107,4 @@ fn check_lengths(import: &RdbImport, part: &ImportPart) -> Result<(), RdbImportE
             check("the value of a field", value.len(), long)
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::library_name;
-
-    #[test]
-    fn libraries_have_names() {
-        assert_eq!(library_name(b"#!lua name=mine\nreturn 1"), "mine");
-        assert_eq!(library_name(b"return 1"), "(without a name)");
-    }
 }

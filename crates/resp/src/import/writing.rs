@@ -25,13 +25,19 @@ impl ImportTarget {
         replace: bool,
     ) -> Result<(), RdbImportError> {
         let unfinished = self.unfinished.clone();
+        let built = parts.iter().find(|it| !it.is_whole()).map(|it| (it.db, it.is_last));
+        self.unfinished_in = self.unfinished_in.or(built.map(|it| it.0));
         self.write(async move |scope| {
             read_ahead(scope, &parts, true).await?;
             for part in parts.iter().filter(|it| !it.is_empty()) {
                 write_part(scope, part, &unfinished, replace).await?;
             }
             Ok(())
-        })
+        })?;
+        if built.is_some_and(|it| it.1) {
+            self.unfinished_in = None;
+        }
+        Ok(())
     }
 }
 
@@ -45,7 +51,7 @@ async fn write_part(
     if part.is_last && entry.found.is_some() && !replace {
         return CommandStop::refused(format!(
             "the key {} was written by somebody else meanwhile, or is in the file twice",
-            shown(&part.key)
+            shown(part.db, &part.key)
         ));
     }
     if part.is_whole() {
@@ -59,7 +65,7 @@ async fn write_part(
     } else if built.found.is_none() {
         return CommandStop::refused(format!(
             "what was written of the key {} is gone: somebody else has taken it away",
-            shown(&part.key)
+            shown(part.db, &part.key)
         ));
     }
     add(scope, &mut built, part).await?;

@@ -45,8 +45,8 @@ pub(crate) struct KeyScope<'t> {
     ids: &'t Ids,
     /// The time, in milliseconds since 1970; one for the whole transaction.
     pub now: u64,
-    /// Over so many rows a count is spread.
-    stripes: u8,
+    /// A count is spread over rows with these numbers.
+    stripes: std::ops::Range<u8>,
     generations: RefCell<[Option<Generation>; DATABASES]>,
     /// Lists and sorted sets that have grown.
     pub ready: RefCell<BTreeSet<Ready>>,
@@ -123,7 +123,7 @@ impl<'t> KeyScope<'t> {
             space,
             ids,
             now,
-            stripes,
+            stripes: 0..stripes,
             generations: RefCell::default(),
             ready: RefCell::default(),
             all_ready: Cell::new(false),
@@ -132,6 +132,11 @@ impl<'t> KeyScope<'t> {
             published: RefCell::default(),
             effect_bytes: Rc::default(),
         }
+    }
+
+    /// Counts in a row of its own: it does not meet those who count elsewhere.
+    pub fn in_stripe(self, stripe: u8) -> KeyScope<'t> {
+        KeyScope { stripes: stripe..stripe + 1, ..self }
     }
 
     /// Has events be told, where somebody may want to know.
@@ -145,10 +150,11 @@ impl<'t> KeyScope<'t> {
     where
         't: 'c,
     {
-        let child = KeyScope::new(tx, self.space, self.ids, self.now, self.stripes);
+        let child = KeyScope::new(tx, self.space, self.ids, self.now, 1);
         *child.generations.borrow_mut() = *self.generations.borrow();
         let effect_bytes = Rc::new(Cell::new(self.effect_bytes.get()));
-        KeyScope { events: self.events.child(effect_bytes.clone()), effect_bytes, ..child }
+        let (events, stripes) = (self.events.child(effect_bytes.clone()), self.stripes.clone());
+        KeyScope { events, stripes, effect_bytes, ..child }
     }
 
     /// What a child has done, beside its rows.
@@ -437,7 +443,8 @@ impl<'t> KeyScope<'t> {
 
     /// Adds to a count, which is the sum of several rows: so two who add rarely meet.
     pub async fn count(&self, of: RowKey, change: i64) -> Result<(), CommandStop> {
-        let stripe = if self.stripes > 1 { fastrand::u8(..self.stripes) } else { 0 };
+        let stripes = self.stripes.clone();
+        let stripe = if stripes.len() == 1 { stripes.start } else { fastrand::u8(stripes) };
         let row = of.byte(stripe).done();
         let before = self.number(row.clone()).await?.unwrap_or(0) as i64;
         self.put_number(row, (before + change) as u64).await
