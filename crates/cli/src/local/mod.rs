@@ -36,8 +36,11 @@ pub use temporary::{LocalNetwork, Temporary};
 
 /// The file of the servers' secret, in the cluster's folder.
 const SECRET_FILE: &str = "secret";
-/// How long a node may take to come up, or to stop, without saying that it gets on.
+/// How long a node may take to stop without saying that it gets on.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one may take to come up while no server says that it gets on: this machine may have
+/// much else to do.
+const COMES_UP_WITHIN: Duration = Duration::from_secs(30);
 /// How long it may take to come up at most, whatever it says.
 const PATIENCE_AT_MOST: Duration = Duration::from_secs(900);
 /// How often is looked.
@@ -412,16 +415,17 @@ impl LocalCluster {
     /// Waits until a node has found the others.
     ///
     /// # Errors
-    /// It ends, or gets on with nothing for ten seconds.
+    /// It ends, or neither it nor a server that it looks for gets on for half a minute.
     pub fn wait_until_ready(&self, node: usize) -> anyhow::Result<()> {
-        let mut words = self.last_output(node);
-        let mut deadline = Instant::now() + PATIENCE;
+        let of_all = || (0..self.nodes()).map(|it| self.last_output(it)).collect::<Vec<_>>();
+        let mut outputs = of_all();
+        let mut deadline = Instant::now() + COMES_UP_WITHIN;
         let at_last = Instant::now() + PATIENCE_AT_MOST;
         loop {
             // One with much data says how far it is with reading them.
-            let now = self.last_output(node);
-            if now != words {
-                (words, deadline) = (now, Instant::now() + PATIENCE);
+            let now = of_all();
+            if now != outputs {
+                (outputs, deadline) = (now, Instant::now() + COMES_UP_WITHIN);
             }
             let output_text = match self.visit(node) {
                 Ok(visited) if visited.status_of("ready") == Some(1) => return Ok(()),
@@ -430,11 +434,24 @@ impl LocalCluster {
             };
             let gone = self.process(node).is_none();
             if gone || Instant::now() > deadline.min(at_last) {
-                let output = self.last_output(node);
-                bail!("server {node} does not come up: {output_text}; its last words: {output}");
+                let output = &outputs[node];
+                let others = self.state_of_others(node);
+                bail!(
+                    "server {node} does not come up: {output_text}; its last words: \
+                     {output}{others}"
+                );
             }
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    /// How the servers do that another one may be looking for.
+    fn state_of_others(&self, node: usize) -> String {
+        let state = |other: usize| {
+            let runs = if self.process(other).is_some() { "runs" } else { "does not run" };
+            format!("\n  server {other} {runs}; its last words: {}", self.last_output(other))
+        };
+        (0..self.nodes()).filter(|other| *other != node).map(state).collect()
     }
 
     /// The last line that a server has printed, with those of an error that it is a part of.
