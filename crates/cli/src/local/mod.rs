@@ -38,9 +38,8 @@ pub use temporary::{LocalNetwork, Temporary};
 const SECRET_FILE: &str = "secret";
 /// How long a node may take to stop without saying that it gets on.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long one may take to come up while no server says that it gets on: this machine may have
-/// much else to do.
-const COMES_UP_WITHIN: Duration = Duration::from_secs(30);
+/// How long one may take to come up without saying so: this machine may have much else to do.
+const COMES_UP_WITHIN: Duration = Duration::from_secs(20);
 /// How long it may take to come up at most, whatever it says.
 const PATIENCE_AT_MOST: Duration = Duration::from_secs(900);
 /// How often is looked.
@@ -415,17 +414,16 @@ impl LocalCluster {
     /// Waits until a node has found the others.
     ///
     /// # Errors
-    /// It ends, or neither it nor a server that it looks for gets on for half a minute.
+    /// It ends, or gets on with nothing for twenty seconds.
     pub fn wait_until_ready(&self, node: usize) -> anyhow::Result<()> {
-        let of_all = || (0..self.nodes()).map(|it| self.last_output(it)).collect::<Vec<_>>();
-        let mut outputs = of_all();
+        let mut output = self.last_output(node);
         let mut deadline = Instant::now() + COMES_UP_WITHIN;
         let at_last = Instant::now() + PATIENCE_AT_MOST;
         loop {
             // One with much data says how far it is with reading them.
-            let now = of_all();
-            if now != outputs {
-                (outputs, deadline) = (now, Instant::now() + COMES_UP_WITHIN);
+            let now = self.last_output(node);
+            if now != output {
+                (output, deadline) = (now, Instant::now() + COMES_UP_WITHIN);
             }
             let output_text = match self.visit(node) {
                 Ok(visited) if visited.status_of("ready") == Some(1) => return Ok(()),
@@ -434,7 +432,7 @@ impl LocalCluster {
             };
             let gone = self.process(node).is_none();
             if gone || Instant::now() > deadline.min(at_last) {
-                let output = &outputs[node];
+                let output = self.last_output(node);
                 let others = self.state_of_others(node);
                 bail!(
                     "server {node} does not come up: {output_text}; its last words: \
