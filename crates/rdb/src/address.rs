@@ -1,6 +1,6 @@
 //! Where a Redis is that runs, and who asks it.
 
-use crate::live::RedisLiveError;
+use crate::live_error::RedisLiveError;
 
 /// Where Redis listens, unless it is told otherwise.
 const DEFAULT_PORT: u16 = 6379;

@@ -10,6 +10,7 @@ mod address;
 mod error;
 mod input;
 mod live;
+mod live_error;
 mod lzf;
 mod modules;
 mod packed;
@@ -19,7 +20,8 @@ mod values;
 
 pub use address::RedisAddress;
 pub use error::{RdbError, RdbErrorKind};
-pub use live::{RedisLiveError, copy_live};
+pub use live::copy_live;
+pub use live_error::RedisLiveError;
 pub use reader::{RdbElement, RdbEvent, RdbKey, RdbReader, VERSIONS};
 pub use strings::STRING_BYTES_MAX;
 pub use values::RdbKind;

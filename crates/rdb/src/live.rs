@@ -2,9 +2,8 @@
 
 use std::io::{self, Read, Write};
 
-use thiserror::Error;
-
 use crate::address::RedisAddress;
+use crate::live_error::RedisLiveError;
 
 /// So many bytes are read at a time.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -14,44 +13,6 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 const MARK_BYTES: usize = 40;
 /// Most bytes of an answer that an error shows.
 const SHOWN_BYTES: usize = 100;
-/// Why no file came.
-#[derive(Debug, Error)]
-pub enum RedisLiveError {
-    /// The address is none.
-    #[error("`{0}` is not `redis://[[USER]:PASSWORD@]HOST[:PORT]`")]
-    Address(String),
-    /// It is to be reached in another way than over TCP: the scheme.
-    #[error(
-        "`{0}://` is not supported, and neither is TLS; give \
-         `redis://[[USER]:PASSWORD@]HOST[:PORT]`, or a file that `BGSAVE` has written"
-    )]
-    Scheme(String),
-    /// Nothing came for as long as the connection waits.
-    #[error("Redis sends nothing")]
-    Silent,
-    /// The data that came cannot be written.
-    #[error("the data of Redis cannot be written to a file: {0}")]
-    Output(io::Error),
-    /// The connection broke.
-    #[error("the connection to Redis failed: {0}")]
-    Connection(#[from] io::Error),
-    /// The server has refused a command.
-    #[error("Redis refuses `{command}`: {why}")]
-    Refused {
-        /// The command.
-        command: &'static str,
-        /// What it says, cut; of what it says to a password only the code, as the rest may have it.
-        why: String,
-    },
-    /// The server answers in another way.
-    #[error("Redis answers `{command}` with `{answer}`, which is not expected")]
-    Unexpected {
-        /// The command.
-        command: &'static str,
-        /// The beginning of the answer.
-        answer: String,
-    },
-}
 
 /// What an error shows of an answer: its beginning, without what a terminal obeys.
 fn shown_answer(answer: &str) -> String {
