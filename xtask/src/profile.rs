@@ -29,7 +29,10 @@ const PARTS: &[ProfiledPart] = &[
         name: "workload",
         paths: &["muesli_workloads::", "hdrhistogram::", "libm::", "fastrand::", "bank::"],
     },
-    ProfiledPart { name: "tables and hashes", paths: &["hashbrown::", "foldhash::", "hash::"] },
+    ProfiledPart {
+        name: "tables and hashes",
+        paths: &["hashbrown::", "foldhash::", "core::hash::"],
+    },
 ];
 
 /// Parts by how names of C begin.
@@ -99,7 +102,6 @@ fn word(function: &str, path: &str) -> Option<usize> {
     let is_begin = |at: &usize| {
         let before = function[..*at].chars().next_back();
         before.is_none_or(|it| !it.is_alphanumeric() && it != '_' && it != ':')
-            || path == "hash::" && function[..*at].ends_with("core::")
     };
     function.match_indices(path).map(|(at, _)| at).find(is_begin)
 }

@@ -4,6 +4,7 @@
 //! `docs/using/redis.md` has what it can do, `docs/inside/redis.md` how that is done.
 
 mod call;
+mod clock;
 mod commands;
 #[cfg(feature = "scripts")]
 mod engine;

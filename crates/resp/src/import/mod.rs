@@ -27,6 +27,8 @@ use parts::PartReader;
 use survey::{Existing, FileSurvey};
 use target::ImportTarget;
 
+use crate::clock::now_ms;
+
 /// How a file is imported.
 #[derive(Clone, Debug)]
 pub struct RdbImport {
@@ -119,7 +121,7 @@ impl<'a, R: Read + Seek> CheckedRdb<'a, R> {
         import: RdbImport,
         mut progress: impl FnMut(RdbProgress),
     ) -> Result<CheckedRdb<'a, R>, RdbImportError> {
-        let now = target::now_ms();
+        let now = now_ms();
         let mut survey = FileSurvey::default();
         let mut reader = PartReader::open(source, &import, now)?;
         reader.read(&mut in_phase(&mut progress, RdbPhase::Checking), |parts| {

@@ -1,12 +1,13 @@
 //! The database, in transactions of an import.
 
 use std::cell::Cell;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use muesli::{Db, Space, Tx};
 
 use super::error::{RdbImportError, shown};
 use super::parts::ImportPart;
+use crate::clock::now_ms;
 use crate::keyspace::rows::{DATABASES, Id};
 use crate::keyspace::scope::{Ids, KeyScope, header_row, mark_row};
 use crate::keyspace::stop::CommandStop;
@@ -19,12 +20,6 @@ const IMPORT_STRIPE: u8 = 64;
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// The one that takes an unfinished key away may take so long.
 const TIMEOUT_TO_CLEAR: Duration = Duration::from_secs(10);
-
-/// The time, in milliseconds since 1970.
-pub(super) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
 
 /// The database that keys are imported into.
 pub(super) struct ImportTarget {

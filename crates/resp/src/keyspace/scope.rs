@@ -118,6 +118,7 @@ impl KeyHandle {
 
 impl<'t> KeyScope<'t> {
     pub fn new(tx: &'t Tx, space: Space, ids: &'t Ids, now: u64, stripes: u8) -> KeyScope<'t> {
+        assert!(stripes > 0, "a count has a row");
         KeyScope {
             tx,
             space,

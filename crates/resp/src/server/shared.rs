@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use muesli::{Db, Space};
 
@@ -12,6 +12,7 @@ use super::channels::Channels;
 use super::client::RespClient;
 use super::config::RespConfig;
 use super::stats::ServerStats;
+use crate::clock;
 #[cfg(feature = "scripts")]
 use crate::engine::ScriptEngine;
 use crate::keyspace::scope::Ids;
@@ -175,8 +176,7 @@ impl Shared {
 
     /// The time, in milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        clock::now_ms()
     }
 
     /// A client has something to be written.

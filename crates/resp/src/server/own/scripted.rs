@@ -1,9 +1,8 @@
 //! Commands that scripts call: those that work on data, and a few that the server answers itself.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use super::information::details;
 use crate::call::{Answer, Answering, CommandCall, ScriptHost, ScriptedCommand};
+use crate::clock::since_1970;
 use crate::commands::roles::needed_role;
 use crate::commands::spec::{Body, Spec};
 use crate::commands::table::find;
@@ -105,7 +104,7 @@ fn own(shared: &Shared, asked: &ScriptedCommand<'_>, spec: &Spec) -> Answer {
             None => CommandStop::refused("ERR DB index is out of range"),
         },
         ("time", _) => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now = since_1970();
             Ok(RespReply::bulks([now.as_secs().to_string(), now.subsec_micros().to_string()]))
         }
         ("lastsave", _) => Ok(RespReply::Integer(shared.now_ms() as i64 / 1000)),

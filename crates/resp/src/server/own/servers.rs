@@ -1,8 +1,7 @@
 //! Commands of the server, of which most say that there is nothing of the kind here.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use super::ServerCall;
+use crate::clock::since_1970;
 use crate::protocol::numbers;
 use crate::protocol::reply::RespReply;
 
@@ -10,7 +9,7 @@ pub(super) fn run(asked: ServerCall<'_>, name: &str) -> RespReply {
     let refused = |text: &str| RespReply::Error(text.to_owned());
     match name {
         "time" => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now = since_1970();
             RespReply::bulks([now.as_secs().to_string(), now.subsec_micros().to_string()])
         }
         "wait" => wait(asked),
