@@ -30,6 +30,8 @@ breakable! {
         BoundsStaleness = "sharded_bounds_staleness",
         /// A transaction is prepared once, however often it was asked for.
         PreparesOnce = "sharded_prepares_once",
+        /// Of a client that was forgotten it is known for a while up to where it had come.
+        RemembersForgotten = "sharded_remembers_forgotten",
     }
 }
 

@@ -104,7 +104,8 @@ impl ShardMember {
             kind::OBSERVED => {
                 for TxnId { node, incarnation, sequence } in Vec::decode(&mut input)? {
                     let from = (incarnation, sequence);
-                    self.clients.insert(node, ShardClient { at: now, from });
+                    // What lay unread in an earlier incarnation is gone, however far it had come.
+                    self.clients.insert(node, ShardClient { at: now, from, until: from });
                 }
             }
             kind::OBJECTS => {

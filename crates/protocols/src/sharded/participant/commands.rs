@@ -4,7 +4,7 @@ use muesli_core::parts::single_repository::KnownOutcome;
 use muesli_core::{Abort, Decision, NodeId, Timestamp, TxnId};
 
 use super::transaction::{PreparedTransaction, ShardTransaction};
-use super::{ShardClient, ShardMember};
+use super::{ForgottenClient, ShardClient, ShardMember};
 use crate::certified::message::command::{CallsEnd, CertifiedCommand};
 use crate::certified::message::objects::{WholeObject, objects_of};
 use crate::sharded::Context;
@@ -26,7 +26,7 @@ impl ShardMember {
             }
             ShardCommand::Advance { to } => self.clock = self.clock.max(to),
             ShardCommand::Decide { txn, decision } => self.settle(txn, decision, cx),
-            ShardCommand::Forget { client } => self.forget(client),
+            ShardCommand::Forget { client } => self.forget(client, cx),
             ShardCommand::Barrier => {} // Whoever waits for it is told where it is delivered.
         }
     }
@@ -143,8 +143,10 @@ impl ShardMember {
     /// where it is the first.
     fn observe(&mut self, txn: TxnId, from: u64, cx: &Context<'_>) {
         let (at, from) = (cx.now(), (txn.incarnation, from));
-        let client = self.clients.entry(txn.node).or_insert(ShardClient { at, from });
+        let client = ShardClient { at, from, until: from };
+        let client = self.clients.entry(txn.node).or_insert(client);
         client.at = client.at.max(at);
+        client.until = client.until.max((txn.incarnation, txn.sequence + 1));
     }
 
     /// Whether a transaction may be one of a client that was forgotten.
@@ -153,10 +155,19 @@ impl ShardMember {
         client.is_none_or(|client| (txn.incarnation, txn.sequence) < client.from)
     }
 
+    /// Whether a transaction is one of a client that was forgotten since it was asked for.
+    pub(super) fn is_from_before_forgetting(&self, txn: TxnId) -> bool {
+        let client = self.forgotten_clients.get(&txn.node);
+        let remembers = self.switches.keeps(ShardedSwitch::RemembersForgotten);
+        remembers && client.is_some_and(|it| (txn.incarnation, txn.sequence) < it.until)
+    }
+
     /// Forgets how transactions of a client ended. What was proposed before may be of one of these,
     /// and is not taken from now on.
-    fn forget(&mut self, client: NodeId) {
-        self.clients.remove(&client);
+    fn forget(&mut self, client: NodeId, cx: &Context<'_>) {
+        if let Some(ShardClient { until, .. }) = self.clients.remove(&client) {
+            self.forgotten_clients.insert(client, ForgottenClient { since: cx.now(), until });
+        }
         self.outcomes.forget(client);
         self.clock += 1;
         self.horizon = self.clock;

@@ -29,7 +29,9 @@ impl ShardMember {
         let txn = command.txn;
         let is_under_way = self.transactions.has(txn) || self.proposing.contains(&txn);
         let known = self.outcomes.known(txn);
-        let may_be_forgotten = again && cx.catalog.is_client(txn.node) && self.is_of_forgotten(txn);
+        let may_be_forgotten =
+            (again && self.is_of_forgotten(txn)) || self.is_from_before_forgetting(txn);
+        let may_be_forgotten = may_be_forgotten && cx.catalog.is_client(txn.node);
         match known {
             KnownOutcome::Decided(decision) => self.answer(from, txn, decision, cx),
             _ if is_under_way => {
@@ -118,6 +120,8 @@ impl ShardMember {
     /// Forgets the ends of transactions of clients that are silent for longer than any of them asks
     /// again. One member after the other proposes it.
     pub(super) fn forget_silent(&mut self, cx: &mut Context<'_>) {
+        let (kept, now) = (cx.settings.client_lease, cx.now());
+        self.forgotten_clients.retain(|_, client| client.since + kept > now);
         let first = crate::sharded::locator::members(shard_of(self.id, cx.catalog), cx.catalog);
         assert!(first.contains(&self.id.0), "{:?} is no member here", self.id);
         let rank = u64::from(self.id.0 - first.start);

@@ -61,6 +61,17 @@ struct ShardClient {
     at: Nanos,
     /// Its first transaction that was: incarnation and number. Of those before nothing is known.
     from: (u32, u64),
+    /// Below this are all that were.
+    until: (u32, u64),
+}
+
+/// A client that was forgotten. What it asked for before may still lie unread here, if this member
+/// stood still for as long: another one has carried it out.
+#[derive(Clone, Copy, Debug)]
+struct ForgottenClient {
+    since: Nanos,
+    /// Below this are all its transactions that were delivered.
+    until: (u32, u64),
 }
 
 /// A barrier that is under way.
@@ -104,6 +115,8 @@ pub struct ShardMember {
     /// What came of procedures, for as long as that is remembered.
     calls: BTreeMap<TxnId, CallsEnd>,
     clients: BTreeMap<NodeId, ShardClient>,
+    /// For a lease, by this member's own time.
+    forgotten_clients: BTreeMap<NodeId, ForgottenClient>,
     /// What was proposed below this clock may be of a client that was forgotten since.
     horizon: u64,
     /// What this member has proposed, and is not delivered.
@@ -370,6 +383,7 @@ impl muesli_core::Participant<Sharded> for ShardMember {
             outcomes: KnownOutcomes::default(),
             calls: BTreeMap::new(),
             clients: BTreeMap::new(),
+            forgotten_clients: BTreeMap::new(),
             horizon: 0,
             proposed: BTreeMap::new(),
             wanted: VecDeque::new(),

@@ -29,11 +29,12 @@ pub fn harness<P: Subject>(
         limits: Limits { procedure_steps: 1_000, ..Limits::default() },
         ..Settings::default()
     };
-    let (mut nodes, mut masters, mut tree, mut manual) = (3, 0, None, false);
+    let (mut nodes, mut masters, mut clients, mut tree, mut manual) = (3, 0, 0, None, false);
     let (mut replicas, mut partitions_per_repository) = (1, 1);
     while let Some((key, value)) = args.next_key() {
         match key {
             "nodes" => nodes = value.parse()?,
+            "clients" => clients = value.parse()?,
             "masters" => masters = value.parse()?,
             "tree" => tree = Some(value.parse()?),
             "replicas" => replicas = value.parse()?,
@@ -43,6 +44,7 @@ pub fn harness<P: Subject>(
             "on" => value.split(',').try_for_each(|name| apply(&mut switches, name, true))?,
             "gossip" => settings.gossip_every = duration(value)?,
             "page" => settings.limits.page_rows = value.parse()?,
+            "client_lease" => settings.client_lease = duration(value)?,
             "lease" => settings.snapshot_lease = duration(value)?,
             "lock_wait" => settings.lock_wait = duration(value)?,
             "in_doubt" => settings.in_doubt_after = duration(value)?,
@@ -52,7 +54,7 @@ pub fn harness<P: Subject>(
     }
     args.reject_next()?;
     Ok(Box::new(Harness::<P>::new(
-        (nodes, masters, tree),
+        (nodes, masters, clients, tree),
         (replicas, partitions_per_repository),
         settings,
         switches,

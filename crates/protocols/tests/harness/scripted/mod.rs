@@ -58,7 +58,7 @@ pub struct Harness<P: Subject> {
 
 impl<P: Subject> Harness<P> {
     fn new(
-        (nodes, masters, tree): (u32, u32, Option<TreeShape>),
+        (nodes, masters, clients, tree): (u32, u32, u32, Option<TreeShape>),
         (replicas, partitions_per_repository): (usize, usize),
         settings: Settings,
         switches: P::Switches,
@@ -77,6 +77,11 @@ impl<P: Subject> Harness<P> {
             .with_partitions_per_repository(partitions_per_repository)
             .expect("possible numbers");
         let catalog = catalog.with_masters(&masters);
+        let clients: Vec<_> = (nodes..nodes + clients).map(|id| NodeId(id + 100)).collect();
+        let catalog = match clients.is_empty() {
+            true => catalog,
+            false => catalog.with_visiting_coordinators(),
+        };
         let catalog = match tree {
             Some(shape) => {
                 catalog.with_tree(&TreePlan::from(shape), &[]).expect("a leaf for each node")
@@ -99,7 +104,7 @@ impl<P: Subject> Harness<P> {
             evidence: Evidence::default(),
             page: Page::default(),
         };
-        homes.iter().chain(&masters).for_each(|id| harness.boot(id.0));
+        homes.iter().chain(&masters).chain(&clients).for_each(|id| harness.boot(id.0));
         harness.deliver_all(); // The first bounds, of which no script has more to say.
         harness.page.take();
         harness
