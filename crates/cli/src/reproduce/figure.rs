@@ -336,6 +336,8 @@ pub enum Measure {
     Within(Quantity, &'static str, f64, f64),
     /// What the first line shows over what the second shows, at a value of the axis.
     Over(Quantity, &'static str, &'static str, f64),
+    /// The same at the first value of the axis over what it is at the second.
+    OverWithin(Quantity, &'static str, &'static str, f64, f64),
     /// The most that a line shows over what the best of others shows at the same place.
     MostOverBest(Quantity, &'static str, &'static [&'static str]),
     /// The least that a line shows over that.

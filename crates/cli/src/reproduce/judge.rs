@@ -82,6 +82,10 @@ fn measured(figure: &Figure, measure: Measure, points: &[Point]) -> f64 {
             at(quantity, line, x) / at(quantity, line, other)
         }
         Measure::Over(quantity, over, under, x) => at(quantity, over, x) / at(quantity, under, x),
+        Measure::OverWithin(quantity, over, under, x, other) => {
+            let ratio = |x| at(quantity, over, x) / at(quantity, under, x);
+            ratio(x) / ratio(other)
+        }
         Measure::MostOverBest(quantity, line, others) => {
             over_best(quantity, line, others).into_iter().fold(f64::NAN, f64::max)
         }

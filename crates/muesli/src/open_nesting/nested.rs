@@ -162,6 +162,12 @@ impl OpenTx {
             let left = matches!(stopped, Stopped::Database(Error::Retry))
                 .then(|| to_be_waited_for(layer, &attempt.own));
             attempt.undo(&stopped).await?;
+            if left.is_some() && attempt.gives_up_more() {
+                return Ok(match attempt.own.alarm() {
+                    Some(at) => self.retry_by(at)?,
+                    None => self.retry()?,
+                });
+            }
             if attempt.own.refused().is_some() {
                 self.choosing.as_ref().inspect(|it| it.refused());
             }
@@ -214,13 +220,23 @@ struct ChildAttempt<'a> {
     own: Arc<NestingScope>,
     /// How children of the transaction are run, where that is chosen.
     choosing: Option<&'a Arc<Choosing>>,
+    /// Whether it is within an alternative: where that gives up another one is tried.
+    is_alternative: bool,
 }
 
 impl<'a> ChildAttempt<'a> {
     fn new(of: &'a OpenTx, number: u64) -> Result<ChildAttempt<'a>, Error> {
         let (layer, scope, level) = (&of.layer, &of.scope, &of.level);
         let own = NestingScope::new(layer.draw()?, level.open(number), Some(scope));
-        Ok(ChildAttempt { layer, scope, level, own, choosing: of.choosing.as_ref() })
+        let (choosing, is_alternative) = (of.choosing.as_ref(), of.is_alternative);
+        Ok(ChildAttempt { layer, scope, level, own, choosing, is_alternative })
+    }
+
+    /// Whether its [`retry`](Tx::retry) is one of the transaction that it is of: nobody sleeps
+    /// with locks that others wait for, and an alternative gives up as a whole.
+    fn gives_up_more(&self) -> bool {
+        let is_bound = self.layer.nesting.holds(NestingSwitch::SleepWithoutLocks);
+        self.is_alternative || (is_bound && self.scope.is_under_locks())
     }
 
     async fn run<T, E, F>(
@@ -237,7 +253,8 @@ impl<'a> ChildAttempt<'a> {
         let (begun, asked) = (self.layer.now()?, Cell::new(Nanos(0)));
         let ended: Cell<Option<(T, Conclusion)>> = Cell::new(None);
         let attempt = async |tx: &Tx| -> Result<(), E> {
-            let child = OpenTx::new(tx, self.layer, &self.own);
+            let mut child = OpenTx::new(tx, self.layer, &self.own);
+            child.is_alternative = self.is_alternative;
             let done = child.run_body(how, body(&child)).await;
             let concluded = match done {
                 Ok(answer) => match child.conclude(how).await {
@@ -247,7 +264,8 @@ impl<'a> ChildAttempt<'a> {
                 Err(error) => Err(error),
             };
             child.pass_conflict(tx);
-            if concluded.is_err() {
+            self.own.wake_at(tx.alarm()); // If it waits when it is undone.
+            if concluded.is_err() && !self.gives_up_more() {
                 let waiting = (tx, &*self.own);
                 self.layer.wait_untouched(waiting, &options, self.choosing).await?;
             }

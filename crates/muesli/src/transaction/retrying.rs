@@ -76,7 +76,8 @@ impl Tx {
     /// A transaction with [open children](crate::Db::transact_nested), and an open child, has what
     /// its open children did undone first, as nobody sleeps with what others wait for; and it waits
     /// for a change of what these have read as well. What their compensations put back as it was is
-    /// no change.
+    /// no change. Where one that an open child is within holds locks, the child's `retry` is one of
+    /// the whole transaction, and of the alternative that it is within.
     ///
     /// ```
     /// use muesli::{Db, Error, Options, SpaceOptions};

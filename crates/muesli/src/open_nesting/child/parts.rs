@@ -78,6 +78,7 @@ impl OpenTx {
             ahead: Arc::clone(&self.ahead),
             running: AtomicUsize::new(0),
             is_inline: self.is_inline,
+            is_alternative: self.is_alternative,
         }
     }
 

@@ -189,6 +189,30 @@ fn an_alternative_that_gives_up_has_its_open_children_compensated() {
     bench.assert_nothing_is_left();
 }
 
+/// As one that gives up itself: here because of what an open child of it finds, or one of that.
+#[test]
+fn an_alternative_gives_up_where_an_open_child_of_it_does() {
+    for deep in [false, true] {
+        let bench = Bench::new();
+        let numbers = bench.numbers;
+        let ended = bench.run(async move |tx| {
+            let first = async |part: &OpenTx| {
+                add_open(part, numbers, "a", 1).await?;
+                let gives_up = async |child: &OpenTx| child.retry::<i64>();
+                let within = async |child: &OpenTx| child.open_atomic((), gives_up).await;
+                match deep {
+                    true => part.open_atomic((), within).await,
+                    false => part.open_atomic((), gives_up).await,
+                }
+            };
+            tx.or_else(first, async |part: &OpenTx| add_open(part, numbers, "b", 1).await).await
+        });
+        let log = vec!["undo a 1".to_owned(), "done b".to_owned()];
+        assert_eq!((ended, bench.log()), (Ok(1), log), "deep: {deep}");
+        bench.assert_nothing_is_left();
+    }
+}
+
 /// An alternative with open children has its time: each attempt undoes what they did before the
 /// transaction sleeps, and the last one before the other alternative is run.
 #[test]

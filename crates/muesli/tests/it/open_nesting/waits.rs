@@ -1,10 +1,12 @@
 //! Transactions with open children, and open children, that wait for a change of what they read.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use futures_util::future::join;
 use muesli::open_nesting::{LockMode, OpenTx};
 use muesli::{Error, Index, Limits, Options, Range, Space, SpaceOptions};
 
@@ -152,29 +154,36 @@ fn what_compensations_have_not_put_back_is_a_change_once() {
     bench.assert_nothing_is_left();
 }
 
-/// Nobody sleeps while what he is a part of has been ended by others.
+/// Nobody sleeps while what he is a part of has been ended by others: here a lock that a sibling
+/// took while the child was asleep.
 #[test]
 fn an_open_child_that_waits_wakes_when_others_end_its_transaction() {
     let bench = Bench::new();
-    let (numbers, roots, runs) = (bench.numbers, Runs::default(), Runs::default());
-    let (other, root, run) = (bench.clone(), roots.clone(), runs.clone());
+    let (numbers, roots, held) = (bench.numbers, Runs::default(), Runs::default());
+    let (other, root, is_held) = (bench.clone(), roots.clone(), held.clone());
     let giver = thread::spawn(move || {
-        run.reach(1);
+        is_held.reach(1);
         // The first one has the lock and makes no progress, so its transaction is ended.
         other.run(async move |tx| add_open(tx, numbers, "a", 1).await)?;
         root.reach(2);
         other.run(async move |tx| add(tx, numbers, "own", 1).await)
     });
-    let (root, run) = (roots.clone(), runs.clone());
+    let (root, db) = (roots.clone(), bench.db.clone());
     let ended = bench.run(async move |tx| {
         root.one_more();
-        add_open(tx, numbers, "a", 5).await?;
         let child = async |child: &OpenTx| {
             read_open(child, numbers, "b").await?;
-            run.one_more();
             own(child, numbers).await
         };
-        tx.open_atomic((), child).await
+        let beside = async {
+            db.sleep(Duration::from_millis(60)).await?; // The child is asleep.
+            add_open(tx, numbers, "a", 5).await?;
+            held.one_more();
+            Ok::<_, Error>(())
+        };
+        let (waited, added) = join(tx.open_atomic((), child).into_future(), beside).await;
+        added?;
+        waited
     });
     assert_eq!((ended, giver.join().unwrap()), (Ok(1), Ok(1)));
     assert!(roots.count() >= 2, "the transaction was run again");

@@ -157,13 +157,17 @@ const LOAN: [Figure; 2] = both!(
     "loan",
     &["objects=64", "length=28"]
 );
-const LIST: [Figure; 2] = both!(
-    "nesting-auto-list",
-    "nesting-auto-list-score",
-    "a linked list",
-    "list",
-    set!("reads=50")
-);
+/// Under TFA four nodes commit twenty a second: the first comparison takes some five minutes.
+const LIST: [Figure; 2] = {
+    let [tfa, score] = both!(
+        "nesting-auto-list",
+        "nesting-auto-list-score",
+        "a linked list",
+        "list",
+        set!("reads=50")
+    );
+    [Figure { warm_up: (450.0, 400.0), ..tfa }, score]
+};
 const SKIP_LIST: [Figure; 2] = both!(
     "nesting-auto-skiplist",
     "nesting-auto-skiplist-score",

@@ -41,8 +41,14 @@ const fn overhead(
     claim(what, measure, Some(paper), Some(target))
 }
 
+/// Open over flat on many nodes, over the same on fewer.
+const fn goes_on(what: &'static str, fewer: f64, target: ClaimTarget) -> PaperClaim {
+    let measure = Measure::OverWithin(Quantity::Throughput, "open", "flat", 48.0, fewer);
+    claim(what, measure, None, Some(target))
+}
+
 /// What is printed of SCORe-ON on few nodes and on many: open nesting is worse than flat at first,
-/// and then does not drop.
+/// and what it gains does not drop.
 const FEW_AND_MANY: &[PaperClaim] = &[
     best_of_open(None, 1.0),
     claim(
@@ -51,12 +57,7 @@ const FEW_AND_MANY: &[PaperClaim] = &[
         None,
         Some(ClaimTarget::Most(1.0)),
     ),
-    claim(
-        "open, 48 nodes over 16",
-        Measure::Within(Quantity::Throughput, "open", 48.0, 16.0),
-        None,
-        Some(ClaimTarget::Least(1.0)),
-    ),
+    goes_on("open over flat, 48 nodes over 16", 16.0, ClaimTarget::Least(1.0)),
 ];
 
 const SUCCESSFUL: Figure = Figure {
@@ -305,7 +306,10 @@ pub const FIGURES: &[Figure] = &[
         about: "TFA-ON, figure 5.10 (Infinispan): skip lists, three calls, nobody only reads",
         workload: "skiplist",
         parameters: sets!("objects=100", "initial=50", "calls=3", "reads=0"),
-        claims: &[best_of_open(None, 1.0)],
+        claims: &[
+            best_of_open(None, 1.0),
+            goes_on("open over flat, 48 nodes over 16", 16.0, ClaimTarget::Most(1.0)),
+        ],
         ..OPEN
     },
     Figure {

@@ -104,6 +104,51 @@ fn nobody_polls_who_waits_for_a_change() {
     }
 }
 
+/// An open child waits for what somebody gives who first needs a lock that its transaction holds.
+/// How that ended, how often the transaction was run, and the child.
+fn waits_under_a_lock(switch: Option<NestingSwitch>) -> (Result<i64, Error>, [u32; 2]) {
+    let mut bench = bench_without(switch);
+    bench.db = bench.db.timeout(Duration::from_secs(2));
+    let numbers = bench.numbers;
+    let [roots, children] = [(); 2].map(|()| Arc::new(AtomicU32::new(0)));
+    let (other, seen) = (bench.clone(), children.clone());
+    let giver = thread::spawn(move || {
+        while seen.load(Ordering::Relaxed) == 0 {
+            thread::yield_now();
+        }
+        other.run(async move |tx| {
+            add_open(tx, numbers, "a", 1).await?;
+            add(tx, numbers, "own", 7).await
+        })
+    });
+    let (root, child) = (roots.clone(), children.clone());
+    let ended = bench.run(async move |tx| {
+        root.fetch_add(1, Ordering::Relaxed);
+        add_open(tx, numbers, "a", 5).await?;
+        let waits = async |tx: &OpenTx| {
+            child.fetch_add(1, Ordering::Relaxed);
+            waits(tx, numbers, Waiter::Itself).await
+        };
+        tx.open_atomic((), waits).await
+    });
+    // Where both wait one of them is first to have no more time.
+    let given = giver.join().unwrap();
+    assert!(switch.is_some() || given == Ok(7), "{given:?}");
+    bench.assert_nothing_is_left();
+    (ended, [roots, children].map(|runs| runs.load(Ordering::Relaxed)))
+}
+
+#[test]
+fn an_open_child_does_not_sleep_while_its_transaction_holds_locks() {
+    let (ended, [roots, children]) = waits_under_a_lock(None);
+    assert_eq!(ended, Ok(7));
+    assert!((2..=ATTEMPTS_MOST).contains(&roots), "{roots}: undone once, and never polled");
+    assert_eq!(children, roots);
+    let (ended, [roots, children]) = waits_under_a_lock(Some(NestingSwitch::SleepWithoutLocks));
+    let kind = ended.map_err(|error| error.kind());
+    assert_eq!((kind, roots, children), (Err(ErrorKind::Timeout), 1, 1));
+}
+
 /// Two that wait for each other's step, each in an open child's and its own transaction.
 #[test]
 fn no_change_is_missed() {
