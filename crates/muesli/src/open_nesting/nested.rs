@@ -18,7 +18,6 @@ use super::layer::{Layer, NestingSwitch};
 use super::level::NestingLevel;
 use super::locks::LockMode;
 use super::scope::{InFlight, NestingScope};
-use super::waiting::{RetryWait, to_be_waited_for};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::error::Error;
@@ -110,9 +109,9 @@ impl OpenTx {
     /// handlers. `lock` is `()`, or the name and the mode of a lock that the child takes.
     ///
     /// # Errors
-    /// What the body returned; nothing of the child was changed then. [`Error::LockRefused`], which
-    /// this transaction's body is to return, and any other that
-    /// [`Db::transact`](crate::Db::transact) has.
+    /// What the body returned; nothing of the child was changed then. [`Error::LockRefused`], and
+    /// [`Error::Retry`] where the child gives up, which this transaction's body is to return; any
+    /// other that [`Db::transact`](crate::Db::transact) has.
     ///
     /// Source: A. Turcu's dissertation (2015), chapter 5 and section 6.3.1.
     pub fn open_atomic<T, E, F>(
@@ -146,7 +145,7 @@ impl OpenTx {
         self.undo_parts().await?;
         let part = Choosing::open_child(self.choosing.as_ref());
         let timeout = Timeout::new(layer.db.inner.database, layer.db.timeout);
-        let (mut made, mut waiting) = (Attempts::that_wait(), RetryWait::default());
+        let mut made = Attempts::that_wait();
         let number = scope.level.next_child();
         loop {
             scope.check()?;
@@ -159,14 +158,11 @@ impl OpenTx {
                 }
                 Err(stopped) => stopped,
             };
-            let left = matches!(stopped, Stopped::Database(Error::Retry))
-                .then(|| to_be_waited_for(layer, &attempt.own));
             attempt.undo(&stopped).await?;
-            if left.is_some() && attempt.gives_up_more() {
-                return Ok(match attempt.own.alarm() {
-                    Some(at) => self.retry_by(at)?,
-                    None => self.retry()?,
-                });
+            if matches!(stopped, Stopped::Database(Error::Retry)) {
+                // Nobody sleeps with locks that others wait for, nor without what led to it.
+                self.wake_at(attempt.own.alarm());
+                return Ok(self.retry()?);
             }
             if attempt.own.refused().is_some() {
                 self.choosing.as_ref().inspect(|it| it.refused());
@@ -181,12 +177,7 @@ impl OpenTx {
                 layer.db.pause(made.count()).await?;
                 timeout.check()?;
             } else {
-                // Nobody was in the way of one that waits.
-                part.as_ref().filter(|_| left.is_none()).inspect(|it| it.undone_alone());
-                if let Some(left) = left {
-                    self.choosing.as_ref().inspect(|it| it.sleeps());
-                    waiting.before_next(layer, left, &timeout).await?;
-                }
+                part.as_ref().inspect(|it| it.undone_alone());
                 layer.db.after_stop(stopped, &mut made, &timeout).await?;
             }
             scope.took(NestingPhase::Lost, begun, layer.now()?);
@@ -220,23 +211,13 @@ struct ChildAttempt<'a> {
     own: Arc<NestingScope>,
     /// How children of the transaction are run, where that is chosen.
     choosing: Option<&'a Arc<Choosing>>,
-    /// Whether it is within an alternative: where that gives up another one is tried.
-    is_alternative: bool,
 }
 
 impl<'a> ChildAttempt<'a> {
     fn new(of: &'a OpenTx, number: u64) -> Result<ChildAttempt<'a>, Error> {
         let (layer, scope, level) = (&of.layer, &of.scope, &of.level);
         let own = NestingScope::new(layer.draw()?, level.open(number), Some(scope));
-        let (choosing, is_alternative) = (of.choosing.as_ref(), of.is_alternative);
-        Ok(ChildAttempt { layer, scope, level, own, choosing, is_alternative })
-    }
-
-    /// Whether its [`retry`](Tx::retry) is one of the transaction that it is of: nobody sleeps
-    /// with locks that others wait for, and an alternative gives up as a whole.
-    fn gives_up_more(&self) -> bool {
-        let is_bound = self.layer.nesting.holds(NestingSwitch::SleepWithoutLocks);
-        self.is_alternative || (is_bound && self.scope.is_under_locks())
+        Ok(ChildAttempt { layer, scope, level, own, choosing: of.choosing.as_ref() })
     }
 
     async fn run<T, E, F>(
@@ -253,8 +234,7 @@ impl<'a> ChildAttempt<'a> {
         let (begun, asked) = (self.layer.now()?, Cell::new(Nanos(0)));
         let ended: Cell<Option<(T, Conclusion)>> = Cell::new(None);
         let attempt = async |tx: &Tx| -> Result<(), E> {
-            let mut child = OpenTx::new(tx, self.layer, &self.own);
-            child.is_alternative = self.is_alternative;
+            let child = OpenTx::new(tx, self.layer, &self.own);
             let done = child.run_body(how, body(&child)).await;
             let concluded = match done {
                 Ok(answer) => match child.conclude(how).await {
@@ -264,8 +244,9 @@ impl<'a> ChildAttempt<'a> {
                 Err(error) => Err(error),
             };
             child.pass_conflict(tx);
-            self.own.wake_at(tx.alarm()); // If it waits when it is undone.
-            if concluded.is_err() && !self.gives_up_more() {
+            self.own.wake_at(tx.alarm());
+            let sleeps = !self.layer.nesting.holds(NestingSwitch::SleepWithoutLocks);
+            if concluded.is_err() && sleeps {
                 let waiting = (tx, &*self.own);
                 self.layer.wait_untouched(waiting, &options, self.choosing).await?;
             }

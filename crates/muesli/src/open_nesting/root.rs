@@ -114,7 +114,7 @@ impl Db {
                     if let Some(choosing) = choosing {
                         choosing.sleeps();
                     }
-                    let left = to_be_waited_for(&layer, &attempt.scope);
+                    let left = to_be_waited_for(&attempt.scope);
                     waiting.before_next(&layer, left, &timeout).await?;
                 }
                 self.after_stop(stopped, &mut made, &timeout).await?;

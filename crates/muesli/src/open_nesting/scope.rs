@@ -234,25 +234,17 @@ impl NestingScope {
     /// A lock was refused. The innermost scope that holds locks is aborted, so that two that wait
     /// for each other's do not do so for ever; whether there is one.
     pub fn doom_holder(&self, why: &Error) -> bool {
-        if !self.is_under_locks() {
+        let holds = |scope: &NestingScope| !scope.known().taken.is_empty();
+        if !self.chain().any(holds) {
             return false;
         }
         for scope in self.chain() {
             scope.doom(why);
-            if scope.holds_locks() {
+            if holds(scope) {
                 break;
             }
         }
         true
-    }
-
-    fn holds_locks(&self) -> bool {
-        !self.known().taken.is_empty()
-    }
-
-    /// Whether it holds locks, or one that it is within.
-    pub fn is_under_locks(&self) -> bool {
-        self.chain().any(NestingScope::holds_locks)
     }
 
     /// A part asks for a lock in this mode.

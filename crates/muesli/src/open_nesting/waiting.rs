@@ -1,11 +1,12 @@
-//! Waits for a change of what a transaction with open children has read, or an open child, which
-//! asked for a [`retry`](crate::Tx::retry).
+//! Waits for a change of what a transaction with open children has read that asked for a
+//! [`retry`](crate::Tx::retry), itself or in an open child.
 //!
-//! One without open children is watched itself. What others have read is not there any more to be
-//! watched: their transactions have ended. So when all is undone another transaction reads the same
-//! keys. Where it finds what the attempt and its children [found](super::level), it is watched: the
-//! attempt would ask for a retry again as long as that stays. Where it finds something else the
-//! body is run again, as somebody has changed it, or the compensations have not put it back.
+//! One of which no open child has done or read anything is watched itself. What others have read is
+//! not there any more to be watched: their transactions have ended. So when all is undone another
+//! transaction reads the same keys. Where it finds what the attempt and its children
+//! [found](super::level), it is watched: the attempt would ask for a retry again as long as that
+//! stays. Where it finds something else the body is run again, as somebody has changed it, or the
+//! compensations have not put it back.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use muesli_core::{Nanos, Scan, Staleness, TxnOptions, client};
 
 use super::layer::Layer;
 use super::level::ReadNotes;
-use super::rows::end_key;
 use super::scope::NestingScope;
 use crate::bodies::attempts::AttemptOptions;
 use crate::bodies::timeout::{Timeout, WithTimeout};
@@ -77,17 +77,11 @@ fn waits_itself(scope: &NestingScope) -> bool {
     !scope.is_touched() && !scope.level.has_read_below()
 }
 
-/// What an attempt and its open children have read, as it was before that is undone, and that the
-/// transactions that it is within have not ended; `None` where the attempt waits itself.
-pub(super) fn to_be_waited_for(layer: &Layer, scope: &NestingScope) -> Option<LeftReads> {
-    if waits_itself(scope) {
-        return None;
-    }
-    let mut reads = scope.level.read_by_all();
-    for scope in scope.chain().skip(1) {
-        reads.found((layer.nesting.rows.space.id, end_key(scope.id)), None, None);
-    }
-    Some(LeftReads { reads, until: scope.alarm() })
+/// What an attempt and its open children have read, as it was before that is undone; `None` where
+/// the attempt waits itself.
+pub(super) fn to_be_waited_for(scope: &NestingScope) -> Option<LeftReads> {
+    let reads = (!waits_itself(scope)).then(|| scope.level.read_by_all());
+    reads.map(|reads| LeftReads { reads, until: scope.alarm() })
 }
 
 impl Layer {

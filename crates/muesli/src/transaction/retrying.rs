@@ -73,11 +73,10 @@ impl Tx {
     /// [strict](crate::Db::strict) one, which does. Under `repeatable-read` it is run again after a
     /// pause where all that it has read is more than a transaction may have.
     ///
-    /// A transaction with [open children](crate::Db::transact_nested), and an open child, has what
-    /// its open children did undone first, as nobody sleeps with what others wait for; and it waits
-    /// for a change of what these have read as well. What their compensations put back as it was is
-    /// no change. Where one that an open child is within holds locks, the child's `retry` is one of
-    /// the whole transaction, and of the alternative that it is within.
+    /// A transaction with [open children](crate::Db::transact_nested) has what these did undone
+    /// first, as nobody sleeps with what others wait for; and it waits for a change of what these
+    /// have read as well. What their compensations put back as it was is no change. An open child
+    /// that gives up has its transaction give up, or the alternative that it is within.
     ///
     /// ```
     /// use muesli::{Db, Error, Options, SpaceOptions};

@@ -114,9 +114,7 @@ impl OpenTx {
         // What is read for this transaction's end is read by it, and not by the child.
         self.ahead.idle().await;
         self.undo_parts().await?;
-        let is_alternative = caught || self.is_alternative;
-        let (from, level) = (self.scope.mark(), RefCell::default());
-        let run = ClosedRun { of: self, is_alternative, from, level };
+        let run = ClosedRun { of: self, from: self.scope.mark(), level: RefCell::default() };
         let attempt = async |child: &OpenTx| -> Result<T, E> {
             self.undo_parts().await?; // Of an attempt before this one.
             let ran = body(child).await;
@@ -170,7 +168,6 @@ struct ClosedLevel {
 /// A closed child, with all its attempts. Dropped before it is merged, it is undone.
 struct ClosedRun<'a> {
     of: &'a OpenTx,
-    is_alternative: bool,
     from: ScopeMark,
     /// The last attempt.
     level: RefCell<Option<ClosedLevel>>,
@@ -182,8 +179,7 @@ impl ClosedRun<'_> {
         self.end(ClosedEnd::RunsAgain);
         let level = Arc::new(NestingLevel::closed(&self.of.level));
         *self.level.borrow_mut() = Some(ClosedLevel { level: level.clone(), handed: None });
-        let is_alternative = self.is_alternative;
-        OpenTx { level: level.clone(), is_alternative, ..self.of.within(tx.watched_by(level)) }
+        OpenTx { level: level.clone(), ..self.of.within(tx.watched_by(level)) }
     }
 
     /// Its body has ended well.

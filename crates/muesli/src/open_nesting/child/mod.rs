@@ -49,8 +49,6 @@ pub struct OpenTx {
     running: AtomicUsize,
     /// It is no transaction of its own, but a part of the one that it was to be an open child of.
     is_inline: bool,
-    /// It, or one that it is within, is an alternative: where it gives up another one is tried.
-    pub(super) is_alternative: bool,
 }
 
 #[derive(Debug, Default)]
@@ -98,7 +96,6 @@ impl OpenTx {
             ahead: Arc::default(),
             running: AtomicUsize::new(0),
             is_inline: false,
-            is_alternative: false,
         }
     }
 

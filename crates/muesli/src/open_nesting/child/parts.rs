@@ -78,7 +78,6 @@ impl OpenTx {
             ahead: Arc::clone(&self.ahead),
             running: AtomicUsize::new(0),
             is_inline: self.is_inline,
-            is_alternative: self.is_alternative,
         }
     }
 

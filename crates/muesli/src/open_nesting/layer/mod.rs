@@ -81,7 +81,8 @@ pub enum NestingSwitch {
     /// Who is refused a lock gives back those that its innermost scope holds. Broken, the child
     /// alone is run again.
     GiveBackLocks,
-    /// An open child does not sleep where one that it is within holds locks. Broken, it does.
+    /// An open child does not sleep: others may wait for locks that its transaction holds. Broken,
+    /// it does.
     SleepWithoutLocks,
     /// A transaction with open children is validated with what it has read itself. Broken, it
     /// commits as one that only reads.

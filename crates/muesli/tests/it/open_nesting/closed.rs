@@ -213,6 +213,42 @@ fn an_alternative_gives_up_where_an_open_child_of_it_does() {
     }
 }
 
+/// Each alternative finds in an open child that there is nothing; then somebody gives the first one
+/// something.
+#[test]
+fn a_change_of_what_either_alternative_has_read_is_noticed() {
+    for limit in [None, Some(Duration::ZERO)] {
+        let bench = Bench::new();
+        let (numbers, other) = (bench.numbers, bench.clone());
+        let (asleep, sleeps) = std::sync::mpsc::channel();
+        let giver = std::thread::spawn(move || {
+            sleeps.recv().unwrap();
+            std::thread::sleep(Duration::from_millis(60)); // Several times the longest pause.
+            other.run(async move |tx| add(tx, numbers, "urgent", 7).await)
+        });
+        let ended = bench.run(async move |tx| {
+            let take = async |part: &OpenTx, key: &str| {
+                let looks = async |child: &OpenTx| {
+                    let found = numbers.typed::<String, i64>().get(child, key).await?;
+                    found.map_or_else(|| child.retry(), Ok)
+                };
+                part.open_atomic((), looks).await
+            };
+            let first = async |part: &OpenTx| take(part, "urgent").await;
+            let second = async |part: &OpenTx| {
+                let _ = asleep.send(());
+                take(part, "other").await
+            };
+            match limit {
+                None => tx.or_else(first, second).await,
+                Some(limit) => tx.or_else_within(&WaitLimit::new(limit), first, second).await,
+            }
+        });
+        assert_eq!((ended, giver.join().unwrap()), (Ok(7), Ok(7)), "{limit:?}");
+        bench.assert_nothing_is_left();
+    }
+}
+
 /// An alternative with open children has its time: each attempt undoes what they did before the
 /// transaction sleeps, and the last one before the other alternative is run.
 #[test]

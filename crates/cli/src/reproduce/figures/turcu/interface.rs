@@ -146,6 +146,22 @@ const MANY_BUCKETS: Figure = Figure {
     claims: &[COSTS_NOTHING],
     ..MANY_CLIENTS
 };
+const LONG_LIST: Figure = Figure {
+    name: "turcu-6.13-list-many",
+    about: "Hyflow2, figure 6.13: a linked list of 200 keys, 5 nodes with 96 clients",
+    workload: "list",
+    parameters: &["objects=200", "initial=100", "rule=random", "walks=0"],
+    claims: &[COSTS_NOTHING],
+    ..MANY_CLIENTS
+};
+const LARGE_SKIP_LIST: Figure = Figure {
+    name: "turcu-6.13-skiplist-many",
+    about: "Hyflow2, figure 6.13: a skip list of 2,000 keys, 5 nodes with 96 clients",
+    workload: "skiplist",
+    parameters: &["objects=2000", "initial=1000", "rule=random", "walks=0"],
+    claims: &[COSTS_NOTHING],
+    ..MANY_CLIENTS
+};
 
 /// What figure 6.13 sums up: first half of the transactions only read, which quick runs have.
 const SUMMED_UP: &[SummedSetting] = &[
@@ -153,20 +169,25 @@ const SUMMED_UP: &[SummedSetting] = &[
     case(&FEW_COUNTERS, 50.0),
     case(&FEW_BUCKETS, 50.0),
     case(&SHORT_LIST, 50.0),
+    case(&SKIP_LIST, 50.0),
     case(&MANY_ACCOUNTS, 50.0),
     case(&MANY_COUNTERS, 50.0),
     case(&MANY_BUCKETS, 50.0),
+    case(&LONG_LIST, 50.0),
+    case(&LARGE_SKIP_LIST, 50.0),
     case(&FEW_ACCOUNTS, 10.0),
     case(&FEW_COUNTERS, 10.0),
     case(&FEW_BUCKETS, 10.0),
     case(&SHORT_LIST, 10.0),
+    case(&SKIP_LIST, 10.0),
     case(&FEW_ACCOUNTS, 90.0),
     case(&FEW_COUNTERS, 90.0),
     case(&FEW_BUCKETS, 90.0),
     case(&SHORT_LIST, 90.0),
+    case(&SKIP_LIST, 90.0),
 ];
 /// The number of the case whose throughput is printed, a bank of 10,000 accounts.
-const PRINTED: f64 = 5.0;
+const PRINTED: f64 = 6.0;
 
 const SUMMARY_AIMS: &[PaperClaim] = &[
     COSTS_NOTHING,
@@ -205,8 +226,11 @@ pub const FIGURES: &[Figure] = &[
         chosen: "32 nodes with a client each, and 5 with 96; flat transactions.",
         cases: SUMMED_UP,
         axis: CASES,
-        xs: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0],
-        quick_xs: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0],
+        xs: &[
+            1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0,
+            17.0, 18.0, 19.0, 20.0,
+        ],
+        quick_xs: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0],
         shows: Quantity::OverFirst,
         claims: SUMMARY_AIMS,
         ..MANY_NODES
@@ -219,6 +243,8 @@ pub const FIGURES: &[Figure] = &[
     MANY_ACCOUNTS,
     MANY_COUNTERS,
     MANY_BUCKETS,
+    LONG_LIST,
+    LARGE_SKIP_LIST,
     Figure {
         name: "turcu-6.14",
         about: "Hyflow2, figure 6.14: bank of 10 accounts over nodes, half read-only",

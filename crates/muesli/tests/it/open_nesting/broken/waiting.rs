@@ -139,7 +139,7 @@ fn waits_under_a_lock(switch: Option<NestingSwitch>) -> (Result<i64, Error>, [u3
 }
 
 #[test]
-fn an_open_child_does_not_sleep_while_its_transaction_holds_locks() {
+fn who_waits_in_an_open_child_does_not_sleep_with_locks() {
     let (ended, [roots, children]) = waits_under_a_lock(None);
     assert_eq!(ended, Ok(7));
     assert!((2..=ATTEMPTS_MOST).contains(&roots), "{roots}: undone once, and never polled");
