@@ -3,7 +3,7 @@
 use crate::names;
 
 /// Each command with what it takes, and what it does.
-const COMMANDS: [(&str, &str, &str); 18] = [
+const COMMANDS: [(&str, &str, &str); 19] = [
     ("spaces", "", "the spaces of the database"),
     ("use", "SPACE", "what follows is about this space"),
     ("create", "SPACE [ordered|hash]", "makes a space, and uses it"),
@@ -13,6 +13,7 @@ const COMMANDS: [(&str, &str, &str); 18] = [
     ("delete", "KEY ..", "deletes keys"),
     ("scan", "[FROM [TO]] [prefix TEXT] [reverse] [limit N]", "reads a range of keys"),
     ("count", "[FROM [TO]] [prefix TEXT]", "counts the keys of a range"),
+    ("watch", "KEY .. [times N] [within SECONDS]", "shows keys, and each as it changes"),
     ("begin", "[read-only|strict]", "begins a transaction"),
     ("commit", "", "commits it"),
     ("abort", "", "gives it up"),

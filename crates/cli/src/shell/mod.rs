@@ -3,11 +3,13 @@
 mod calls;
 mod explain;
 mod help;
+mod interrupt;
 mod prompt;
 mod running;
 mod session;
 mod tokens;
 mod values;
+mod watch;
 
 use std::io::{BufRead, IsTerminal, stdin};
 use std::path::PathBuf;

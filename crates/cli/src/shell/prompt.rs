@@ -12,6 +12,7 @@ use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
 use super::help;
+use super::interrupt::TypedInterrupt;
 use super::running::run_line;
 use super::session::ShellSession;
 use crate::data::progress::note;
@@ -27,6 +28,7 @@ pub fn run(session: &mut ShellSession) -> anyhow::Result<()> {
         .and_then(|config| config.history_ignore_dups(true))
         .context("the prompt cannot be set up")?
         .build();
+    session.interrupt = Some(TypedInterrupt::begin()?);
     let mut editor: Editor<ShellCompletion, FileHistory> =
         Editor::with_config(config).context("the terminal cannot be used")?;
     let file = history_file();

@@ -9,6 +9,7 @@ use super::explain;
 use super::help;
 use super::session::ShellSession;
 use super::tokens::{self, ShellToken};
+use super::watch;
 
 /// What a command comes to.
 enum ShellAnswer {
@@ -56,6 +57,7 @@ fn run(session: &mut ShellSession, tokens: &[ShellToken]) -> anyhow::Result<Shel
         "delete" => session.delete(rest)?,
         "scan" => session.scan(rest)?,
         "count" => session.count(rest)?,
+        "watch" => watch::watch(session, rest)?,
         "call" => calls::call(session, rest)?,
         "explain" => explain::explain(session, rest)?,
         ".histories" => session.tell_histories(),

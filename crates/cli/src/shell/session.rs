@@ -11,6 +11,7 @@ use muesli::{
 };
 use serde_json::{Map, Value, json};
 
+use super::interrupt::TypedInterrupt;
 use super::tokens::ShellToken;
 use super::values;
 
@@ -37,6 +38,8 @@ pub struct ShellSession {
     open: Option<TypedTransaction>,
     /// Whether programs read what is answered.
     pub json: bool,
+    /// Ctrl-C, where there is a prompt to come back to.
+    pub interrupt: Option<TypedInterrupt>,
 }
 
 struct TypedTransaction {
@@ -56,6 +59,7 @@ impl ShellSession {
             space: None,
             open: None,
             json,
+            interrupt: None,
         };
         if let [only] = &session.spaces()[..] {
             session.space = session.db.space(only).ok().map(|space| (only.clone(), space));
@@ -377,7 +381,7 @@ fn scanned(tokens: &[ShellToken]) -> anyhow::Result<AskedRange> {
 }
 
 /// A row as programs get it; a key that is absent has no value.
-fn row_for_programs(key: &[u8], value: Option<&[u8]>) -> String {
+pub fn row_for_programs(key: &[u8], value: Option<&[u8]>) -> String {
     let mut object = Map::new();
     values::put(&mut object, "key", key);
     match value {

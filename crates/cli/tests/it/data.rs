@@ -1,7 +1,7 @@
 //! What is done with a database from the command line: exports and imports, the shell, and what
 //! looks after folders.
 
-use std::io::Write;
+use std::io::{BufRead as _, BufReader, Write};
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -88,6 +88,21 @@ fn transactions_of_the_shell_commit_or_are_given_up() {
 }
 
 #[test]
+fn a_watch_of_the_shell_is_over_in_time_and_says_what_it_takes() {
+    let open = |commands: &str| printed(&["shell", "-c", commands]);
+    assert_eq!(open("create notes; put a 1; watch a b within 0.05"), "ok\nok\na\t1\nb\t(absent)\n");
+    for (commands, says) in [
+        ("watch", "`watch` takes keys"),
+        ("watch a times 0", "`times` takes a number from 1"),
+        ("watch a within -1", "`within` takes seconds, such as 2.5"),
+        ("begin; watch a", "a transaction sees no changes of others"),
+    ] {
+        let error = complaint(b"", &["shell", "-c", &format!("create notes; {commands}")]);
+        assert!(error.contains(says), "{commands}: {error}");
+    }
+}
+
+#[test]
 fn the_shell_answers_programs_with_json_and_explains_keys() {
     let dir = tempfile::tempdir().unwrap();
     let data = folder(dir.path(), "data");
@@ -154,6 +169,23 @@ fn what_is_exported_is_imported_elsewhere_and_on_a_cluster() {
     let shell = ["shell", "--connect", &*addresses, "--space", "seen", "-c"];
     let shell = printed(&[&shell[..], &["count; explain key7"]].concat());
     assert!(shell.starts_with("300\n") && shell.contains("node "), "{shell}");
+    the_shell_watches_keys_of_servers(&addresses);
+}
+
+fn the_shell_watches_keys_of_servers(addresses: &str) {
+    let shell = ["shell", "--connect", addresses, "--space", "seen", "-c"];
+    let with = |commands: &str| printed(&[&shell[..], &[commands]].concat());
+    let watch = "watch key7 fresh times 2 within 60";
+    let mut watching = muesli(&[&shell[..], &[watch]].concat());
+    let mut watching = watching.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    assert_eq!([next(), next()], ["key7\tvalue7", "fresh\t(absent)"]);
+    assert_eq!(with("put other 1 fresh 1"), "ok\n");
+    assert_eq!(next(), "fresh\t1");
+    assert_eq!(with("put fresh 1; put key7 2; delete fresh"), "ok\nok\nok\n");
+    assert_eq!(next(), "key7\t2", "what is the same again is no change");
+    assert_eq!(watching.wait().unwrap().code(), Some(0));
 }
 
 #[test]
