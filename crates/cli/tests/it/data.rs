@@ -91,14 +91,14 @@ fn transactions_of_the_shell_commit_or_are_given_up() {
 fn a_watch_of_the_shell_is_over_in_time_and_says_what_it_takes() {
     let open = |commands: &str| printed(&["shell", "-c", commands]);
     assert_eq!(open("create notes; put a 1; watch a b within 0.05"), "ok\nok\na\t1\nb\t(absent)\n");
-    for (commands, says) in [
+    for (commands, expected) in [
         ("watch", "`watch` takes keys"),
         ("watch a times 0", "`times` takes a number from 1"),
         ("watch a within -1", "`within` takes seconds, such as 2.5"),
         ("begin; watch a", "a transaction sees no changes of others"),
     ] {
         let error = complaint(b"", &["shell", "-c", &format!("create notes; {commands}")]);
-        assert!(error.contains(says), "{commands}: {error}");
+        assert!(error.contains(expected), "{commands}: {error}");
     }
 }
 

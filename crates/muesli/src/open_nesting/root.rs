@@ -153,7 +153,6 @@ impl<'a> RootAttempt<'a> {
             let done = body(&root).await;
             let looked = root.look_at_locks().await;
             root.pass_conflict(tx);
-            self.scope.wake_at(tx.alarm()); // If it waits when it is undone.
             if done.is_err() {
                 let waiting = (tx, &*self.scope);
                 self.layer.wait_untouched(waiting, &options, options.choosing).await?;

@@ -96,6 +96,7 @@ impl Layer {
         how: &AttemptOptions<'_>,
         choosing: Option<&Arc<Choosing>>,
     ) -> Result<(), Error> {
+        scope.wake_at(tx.alarm()); // If it waits when it is undone.
         let has_notes = self.given.has_notes(how);
         if tx.conflict() != Some(Error::Retry) || !has_notes || !waits_itself(scope) {
             return Ok(());
