@@ -63,6 +63,8 @@ pub struct Sets {
     again: f64,
     /// Whether open children have open children.
     grouped: bool,
+    /// Whether those that only look have open children.
+    looks_open: bool,
     /// For tests: a rule of open nesting that is broken.
     broken: Option<NestingSwitch>,
     ledgers: Ledgers,
@@ -113,6 +115,10 @@ impl Sets {
         if grouped && !nesting.may_be_open() {
             return incompatible("open=nested is of open children: give nesting=open or auto");
         }
+        let looks_open = values.word("looks") == "children";
+        if looks_open && !nesting.may_be_open() {
+            return incompatible("looks=children is of open children: give nesting=open or auto");
+        }
         let (pairs, again) = (values.word("rule") == "pairs", values.number("again"));
         if again > 0.0 && pairs {
             return incompatible(
@@ -131,6 +137,7 @@ impl Sets {
             nesting,
             again,
             grouped,
+            looks_open,
             broken: None,
             ledgers: Ledgers::new(clients, |_| SetLedger::default()),
             roots: RootRecorder::default(),
@@ -355,7 +362,8 @@ impl Workload for Sets {
         };
         let (reader, changer) =
             (seat.db.read_only(), self.nesting.handle(seat.node, &seat.db, changes));
-        let looker = self.nesting.handle(seat.node, &reader, searches);
+        let looker = if self.looks_open { &seat.db } else { &reader };
+        let looker = self.nesting.handle(seat.node, looker, searches);
         Ok(SetMemory { structures, reader, open, looker, changer, added: None })
     }
 

@@ -58,6 +58,15 @@ const OPEN: Parameter = Parameter::new(
     "With open children, those of transactions that change keys: one for each call, or one for two \
      calls, which are open children of it.",
 );
+/// What read-only transactions have in place of open children.
+const LOOKS: Parameter = Parameter::new(
+    "looks",
+    "parts",
+    Takes::Choice(&["parts", "children"]),
+    "With open children, those of transactions that only look: parts on one snapshot, which look \
+     at locks and are run again as a whole where one is held, or open children, which take read \
+     locks and are each run again alone.",
+);
 const BUCKETS: Parameter =
     Parameter::new("buckets", "61", Takes::Count(1, 1_000_000), "Buckets of a hash table.");
 
@@ -66,7 +75,7 @@ macro_rules! parameters {
     ($($own:ident),*) => {
         &[
             OBJECTS, INITIAL, CALLS, READS, LENGTH, WALKS, COUNT, REMOVALS, PHASE, NARROW,
-            PHASE_READS, NESTING_OR_OPEN, PATIENCE, AGAIN, OPEN, $($own),*
+            PHASE_READS, NESTING_OR_OPEN, PATIENCE, AGAIN, OPEN, LOOKS, $($own),*
         ]
     };
 }
