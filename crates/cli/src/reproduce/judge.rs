@@ -179,6 +179,7 @@ mod tests {
         near(Measure::At(Quantity::Locked, "a", 40.0), 25.0);
         near(Measure::At(Quantity::Operations, "a", 40.0), 450.0);
         near(Measure::Over(Quantity::ANode, "b", "a", 10.0), 2.0);
+        near(Measure::OverWithin(Quantity::Throughput, "a", "b", 50.0, 10.0), 1.0);
         near(Measure::OverModel("half"), 2.0);
         near(Measure::MostOverBest(Quantity::AMachine, "a", &["b"]), 0.5);
         near(Measure::MostOverBest(Quantity::ANode, "b", &["a", "c"]), 2.0);

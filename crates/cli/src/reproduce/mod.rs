@@ -244,6 +244,10 @@ mod tests {
                 if let Measure::At(_, _, x) | Measure::Over(_, _, _, x) = claim.measure {
                     assert!(figure.quick_xs.contains(&x), "{}: {text}", figure.name);
                 }
+                if let Measure::OverWithin(.., x, other) = claim.measure {
+                    let are_shown = [x, other].iter().all(|x| figure.quick_xs.contains(x));
+                    assert!(are_shown, "{}: {text}", figure.name);
+                }
             }
         }
         for group in figures::GROUPS {

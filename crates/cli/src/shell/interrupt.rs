@@ -1,11 +1,17 @@
 //! Ctrl-C at a prompt.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
+use muesli::Db;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
+
+/// It is looked for so often.
+const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
 /// Whether Ctrl-C was typed while something waited. At all other times it ends the process.
 #[derive(Debug)]
@@ -28,18 +34,35 @@ impl TypedInterrupt {
         Ok(TypedInterrupt { was_typed, ends_process })
     }
 
-    /// Something waits from now on.
-    pub fn wait(&self) {
+    /// Waits until it is typed; for ever where it ends the process.
+    pub async fn typed(interrupt: Option<&TypedInterrupt>, db: &Db) {
+        let Some(interrupt) = interrupt else { return pending().await };
+        let _waits = interrupt.wait();
+        while !interrupt.was_typed.load(Ordering::Relaxed) {
+            if db.sleep(LOOKS_EVERY).await.is_err() {
+                return pending().await; // What it waits beside says why.
+            }
+        }
+    }
+
+    fn wait(&self) -> WaitingForInterrupt<'_> {
         self.was_typed.store(false, Ordering::Relaxed);
         self.ends_process.store(false, Ordering::Relaxed);
+        WaitingForInterrupt(self)
     }
 
-    pub fn was_typed(&self) -> bool {
-        self.was_typed.load(Ordering::Relaxed)
+    /// For tests: what the signal sets.
+    #[cfg(test)]
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.was_typed)
     }
+}
 
-    /// Nothing waits any more.
-    pub fn end(&self) {
-        self.ends_process.store(true, Ordering::Relaxed);
+/// Dropped, nothing waits any more.
+struct WaitingForInterrupt<'a>(&'a TypedInterrupt);
+
+impl Drop for WaitingForInterrupt<'_> {
+    fn drop(&mut self) {
+        self.0.ends_process.store(true, Ordering::Relaxed);
     }
 }

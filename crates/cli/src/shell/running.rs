@@ -57,7 +57,10 @@ fn run(session: &mut ShellSession, tokens: &[ShellToken]) -> anyhow::Result<Shel
         "delete" => session.delete(rest)?,
         "scan" => session.scan(rest)?,
         "count" => session.count(rest)?,
-        "watch" => watch::watch(session, rest)?,
+        "watch" => match watch::watch(session, rest)? {
+            true => String::new(),
+            false => return Ok(ShellAnswer::Quit), // Nobody reads any more.
+        },
         "call" => calls::call(session, rest)?,
         "explain" => explain::explain(session, rest)?,
         ".histories" => session.tell_histories(),

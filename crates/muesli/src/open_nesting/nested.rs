@@ -159,9 +159,11 @@ impl OpenTx {
                 Err(stopped) => stopped,
             };
             attempt.undo(&stopped).await?;
-            if matches!(stopped, Stopped::Database(Error::Retry)) {
+            let gives_up = matches!(stopped, Stopped::Database(Error::Retry));
+            if gives_up && attempt.own.refused().is_none() {
                 // Nobody sleeps with locks that others wait for, nor without what led to it.
                 self.wake_at(attempt.own.alarm());
+                scope.took(NestingPhase::Lost, begun, layer.now()?);
                 return Ok(self.retry()?);
             }
             if attempt.own.refused().is_some() {

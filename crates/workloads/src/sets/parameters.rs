@@ -65,7 +65,7 @@ const LOOKS: Parameter = Parameter::new(
     Takes::Choice(&["parts", "children"]),
     "With open children, those of transactions that only look: parts on one snapshot, which look \
      at locks and are run again as a whole where one is held, or open children, which take read \
-     locks and are each run again alone.",
+     locks.",
 );
 const BUCKETS: Parameter =
     Parameter::new("buckets", "61", Takes::Count(1, 1_000_000), "Buckets of a hash table.");

@@ -13,6 +13,9 @@ use crate::sharded::message::ShardAnswer;
 use crate::sharded::message::command::{ShardCommand, TransactionPart};
 use crate::sharded::switches::ShardedSwitch;
 
+/// So many clients that were forgotten are remembered at most; the longest ago go first.
+const FORGOTTEN_MOST: usize = 16_384;
+
 impl ShardMember {
     /// Takes a command whose turn has come; `is_own`: this member has proposed it.
     pub(super) fn take(&mut self, command: ShardCommand, is_own: bool, cx: &mut Context<'_>) {
@@ -166,7 +169,14 @@ impl ShardMember {
     /// and is not taken from now on.
     fn forget(&mut self, client: NodeId, cx: &Context<'_>) {
         if let Some(ShardClient { until, .. }) = self.clients.remove(&client) {
-            self.forgotten_clients.insert(client, ForgottenClient { since: cx.now(), until });
+            let before = self.forgotten_clients.get(&client).map_or(until, |it| it.until);
+            let forgotten = ForgottenClient { since: cx.now(), until: until.max(before) };
+            self.forgotten_clients.insert(client, forgotten);
+            if self.forgotten_clients.len() > FORGOTTEN_MOST {
+                let all = self.forgotten_clients.iter();
+                let first = all.min_by_key(|(_, it)| it.since).map(|(node, _)| *node);
+                first.and_then(|node| self.forgotten_clients.remove(&node));
+            }
         }
         self.outcomes.forget(client);
         self.clock += 1;
