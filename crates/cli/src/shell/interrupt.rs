@@ -1,12 +1,13 @@
 //! Ctrl-C at a prompt.
 
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use muesli::Db;
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
@@ -35,14 +36,27 @@ impl TypedInterrupt {
     }
 
     /// Waits until it is typed; for ever where it ends the process.
-    pub async fn typed(interrupt: Option<&TypedInterrupt>, db: &Db) {
+    pub async fn typed(interrupt: Option<&TypedInterrupt>) {
         let Some(interrupt) = interrupt else { return pending().await };
         let _waits = interrupt.wait();
-        while !interrupt.was_typed.load(Ordering::Relaxed) {
-            if db.sleep(LOOKS_EVERY).await.is_err() {
-                return pending().await; // What it waits beside says why.
+        let (was_typed, is_over) = (&interrupt.was_typed, &interrupt.ends_process);
+        let mut flags = Some((Arc::clone(was_typed), Arc::clone(is_over)));
+        poll_fn(|cx| {
+            if let Some((was_typed, is_over)) = flags.take() {
+                let waker = cx.waker().clone();
+                thread::spawn(move || {
+                    while !was_typed.load(Ordering::Relaxed) && !is_over.load(Ordering::Relaxed) {
+                        thread::sleep(LOOKS_EVERY);
+                    }
+                    waker.wake();
+                });
             }
-        }
+            match was_typed.load(Ordering::Relaxed) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
     }
 
     fn wait(&self) -> WaitingForInterrupt<'_> {

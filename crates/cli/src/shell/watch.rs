@@ -66,7 +66,7 @@ pub fn watch(session: &ShellSession, tokens: &[ShellToken]) -> anyhow::Result<bo
     let (_, space) = session.current()?;
     block_on(async {
         let mut changes = pin!(show_changes(session, space, &watched));
-        let mut typed = pin!(TypedInterrupt::typed(session.interrupt.as_ref(), &session.db));
+        let mut typed = pin!(TypedInterrupt::typed(session.interrupt.as_ref()));
         poll_fn(|cx| match (changes.as_mut().poll(cx), typed.as_mut().poll(cx)) {
             (Poll::Ready(ended), _) => Poll::Ready(ended),
             (Poll::Pending, Poll::Ready(())) => Poll::Ready(Ok(true)),
