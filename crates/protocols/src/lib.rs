@@ -29,6 +29,7 @@ pub mod bumper;
 pub mod certified;
 mod client_quota;
 pub mod doubts;
+mod forgotten_clients;
 pub mod gmu;
 pub mod granola;
 pub mod hierarchy;

@@ -55,7 +55,7 @@ impl OpenTx {
             done
         });
         let done = done.await;
-        // One that waits for a change waits for one of these rows as well.
+        // A part that waits for a change waits for one of these rows as well.
         if done.is_err() && self.tx.conflict() != Some(Error::Retry) {
             return done;
         }

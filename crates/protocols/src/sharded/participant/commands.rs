@@ -4,7 +4,7 @@ use muesli_core::parts::single_repository::KnownOutcome;
 use muesli_core::{Abort, Decision, NodeId, Timestamp, TxnId};
 
 use super::transaction::{PreparedTransaction, ShardTransaction};
-use super::{ForgottenClient, ShardClient, ShardMember};
+use super::{ShardClient, ShardMember};
 use crate::certified::message::command::{CallsEnd, CertifiedCommand};
 use crate::certified::message::objects::{WholeObject, objects_of};
 use crate::sharded::Context;
@@ -12,9 +12,6 @@ use crate::sharded::locator::{ShardId, shard_of};
 use crate::sharded::message::ShardAnswer;
 use crate::sharded::message::command::{ShardCommand, TransactionPart};
 use crate::sharded::switches::ShardedSwitch;
-
-/// So many clients that were forgotten are remembered at most; the longest ago go first.
-const FORGOTTEN_MOST: usize = 16_384;
 
 impl ShardMember {
     /// Takes a command whose turn has come; `is_own`: this member has proposed it.
@@ -160,23 +157,15 @@ impl ShardMember {
 
     /// Whether a transaction is one of a client that was forgotten since it was asked for.
     pub(super) fn is_from_before_forgetting(&self, txn: TxnId) -> bool {
-        let client = self.forgotten_clients.get(&txn.node);
         let remembers = self.switches.keeps(ShardedSwitch::RemembersForgotten);
-        remembers && client.is_some_and(|it| (txn.incarnation, txn.sequence) < it.until)
+        remembers && self.forgotten_clients.may_have(txn)
     }
 
     /// Forgets how transactions of a client ended. What was proposed before may be of one of these,
     /// and is not taken from now on.
     fn forget(&mut self, client: NodeId, cx: &Context<'_>) {
         if let Some(ShardClient { until, .. }) = self.clients.remove(&client) {
-            let before = self.forgotten_clients.get(&client).map_or(until, |it| it.until);
-            let forgotten = ForgottenClient { since: cx.now(), until: until.max(before) };
-            self.forgotten_clients.insert(client, forgotten);
-            if self.forgotten_clients.len() > FORGOTTEN_MOST {
-                let all = self.forgotten_clients.iter();
-                let first = all.min_by_key(|(_, it)| it.since).map(|(node, _)| *node);
-                first.and_then(|node| self.forgotten_clients.remove(&node));
-            }
+            self.forgotten_clients.insert(client, until, cx.now());
         }
         self.outcomes.forget(client);
         self.clock += 1;

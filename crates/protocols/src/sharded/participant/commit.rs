@@ -120,8 +120,7 @@ impl ShardMember {
     /// Forgets the ends of transactions of clients that are silent for longer than any of them asks
     /// again. One member after the other proposes it.
     pub(super) fn forget_silent(&mut self, cx: &mut Context<'_>) {
-        let (kept, now) = (cx.settings.client_lease, cx.now());
-        self.forgotten_clients.retain(|_, client| client.since + kept > now);
+        self.forgotten_clients.expire(cx.settings.client_lease, cx.now());
         let first = crate::sharded::locator::members(shard_of(self.id, cx.catalog), cx.catalog);
         assert!(first.contains(&self.id.0), "{:?} is no member here", self.id);
         let rank = u64::from(self.id.0 - first.start);

@@ -39,6 +39,7 @@ use super::{Context, Sharded, Switches};
 use crate::certified::message::command::CallsEnd;
 use crate::certified::state::objects::CertifiedObjects;
 use crate::certified::state::readers::SiteReaders;
+use crate::forgotten_clients::ForgottenClients;
 use deletions::RecentDeletions;
 use fresh_clocks::FreshClocks;
 use reads::WaitingShardRead;
@@ -65,15 +66,6 @@ struct ShardClient {
     until: (u32, u64),
 }
 
-/// A client that was forgotten. What it asked for before may still lie unread here, if this member
-/// stood still for as long: another one has carried it out.
-#[derive(Clone, Copy, Debug)]
-struct ForgottenClient {
-    since: Nanos,
-    /// Below this are all its transactions that were delivered.
-    until: (u32, u64),
-}
-
 /// A barrier that is under way.
 #[derive(Clone, Debug)]
 struct PendingBarrier {
@@ -94,7 +86,8 @@ struct EarlyAnswers {
 ///
 /// Invariants, beside those of its parts:
 /// * no timestamp was given that is above the clock;
-/// * no snapshot that is served is older than what is forgotten.
+/// * no snapshot that is served is older than what is forgotten;
+/// * what is known of a client begins no later than it ends.
 #[derive(Clone, Debug)]
 pub struct ShardMember {
     id: RepositoryId,
@@ -115,8 +108,7 @@ pub struct ShardMember {
     /// What came of procedures, for as long as that is remembered.
     calls: BTreeMap<TxnId, CallsEnd>,
     clients: BTreeMap<NodeId, ShardClient>,
-    /// For a lease, by this member's own time.
-    forgotten_clients: BTreeMap<NodeId, ForgottenClient>,
+    forgotten_clients: ForgottenClients,
     /// What was proposed below this clock may be of a client that was forgotten since.
     horizon: u64,
     /// What this member has proposed, and is not delivered.
@@ -263,6 +255,9 @@ impl StateMachine<Sharded> for ShardMember {
         assert!(oldest.is_none_or(|it| it >= self.forgotten), "{oldest:?} is served");
         assert!(self.horizon <= self.clock, "a horizon at {}, of {}", self.horizon, self.clock);
         self.fresh.assert_invariants(self.forgotten, self.clock);
+        self.forgotten_clients.assert_invariants();
+        let mut clients = self.clients.values();
+        assert!(clients.all(|it| it.from <= it.until), "a client ends before it begins");
         let asked = self.barriers.values().map(|it| it.asked.len()).sum::<usize>();
         let asked = asked + self.clock_requests.len();
         assert_eq!(asked, self.asking.len(), "who waits for a clock waits once");
@@ -383,7 +378,7 @@ impl muesli_core::Participant<Sharded> for ShardMember {
             outcomes: KnownOutcomes::default(),
             calls: BTreeMap::new(),
             clients: BTreeMap::new(),
-            forgotten_clients: BTreeMap::new(),
+            forgotten_clients: ForgottenClients::default(),
             horizon: 0,
             proposed: BTreeMap::new(),
             wanted: VecDeque::new(),
