@@ -34,7 +34,7 @@ impl ForgottenClients {
     pub fn insert(&mut self, client: NodeId, until: ClientPosition, now: Nanos) {
         let until = self.position(client).map_or(until, |known| until.max(known));
         if self.recent.len() >= MOST / 2 {
-            self.turn(now);
+            self.begin_lease(now);
         }
         self.recent.insert(client, until);
         self.assert_invariants();
@@ -43,11 +43,11 @@ impl ForgottenClients {
     /// Time passes: what is older than this goes, by and by.
     pub fn expire(&mut self, lease: Nanos, now: Nanos) {
         if self.since + lease <= now {
-            self.turn(now);
+            self.begin_lease(now);
         }
     }
 
-    fn turn(&mut self, now: Nanos) {
+    fn begin_lease(&mut self, now: Nanos) {
         self.earlier = std::mem::take(&mut self.recent);
         self.since = now;
     }
