@@ -24,6 +24,7 @@ pub mod history;
 pub mod home;
 pub mod objects;
 pub mod pairs;
+mod parted;
 pub mod planned;
 pub mod queues;
 pub mod retwis;

@@ -15,16 +15,18 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use muesli::open_nesting::NestingCounts;
 use muesli::structures::BlockingQueue;
 use muesli::{Db, Error, Space, SpaceOptions, Tx, TypedSpace};
 
 use crate::check::{Check, Complaints};
 use crate::loading::insist;
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::{NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
+use crate::parted::{NESTING_BY_ROWS, PartsDb};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
-use crate::workload::{Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended};
 
 /// The space of the queues.
 const SPACE: &str = "queues";
@@ -52,7 +54,8 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Count(1, 60_000),
         "For how long a client waits for an item, in milliseconds.",
     ),
-    NESTING,
+    NESTING_BY_ROWS,
+    PATIENCE,
 ];
 
 /// What makes them small: the usual ones are.
@@ -83,7 +86,7 @@ pub struct QueueCounts {
 pub struct QueueMemory {
     queues: Vec<BlockingQueue<u64>>,
     hands: TypedSpace<u32, u64>,
-    db: Db,
+    db: PartsDb,
 }
 
 impl Queues {
@@ -104,7 +107,7 @@ impl Queues {
             items,
             capacity,
             wait: Duration::from_millis(values.count("wait")),
-            nesting: NestingPlan::new(values),
+            nesting: NestingPlan::by_rows(values),
             counted: PerClient::new(clients, |_| QueueCounts::default()),
         })
     }
@@ -181,7 +184,8 @@ impl Workload for Queues {
     type Memory = QueueMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![(SPACE, SpaceOptions::default()), (HANDS, SpaceOptions::default())]
+        let own = [(SPACE, SpaceOptions::default()), (HANDS, SpaceOptions::default())];
+        own.into_iter().chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -204,30 +208,32 @@ impl Workload for Queues {
     fn begin(&self, seat: &mut Seat) -> Result<QueueMemory, Error> {
         let queues = self.queues(seat.db.space(SPACE)?);
         let hands = seat.db.space(HANDS)?.typed();
-        let db = self.nesting.handle(seat.node, &seat.db.timeout(self.wait), "queues");
+        let db = self.nesting.parts_handle(seat.node, &seat.db.timeout(self.wait), "queues")?;
         Ok(QueueMemory { queues, hands, db })
     }
 
     async fn transact(&self, seat: &mut Seat, memory: &mut QueueMemory) -> (Ended, u32) {
         let (client, hands) = (seat.client, memory.hands);
         memory.queues.rotate_left(seat.chance.below(self.count as u64) as usize);
-        let (answer, attempts) = transact(&memory.db, async |tx| {
-            let held = hands.get(tx, &client).await?;
-            match held {
-                Some(item) => {
-                    let put = async |tx: &Tx| put(tx, &memory.queues, item).await;
-                    self.nesting.run(tx, put).await?;
-                    hands.delete(tx, &client).await?;
+        let (answer, attempts) = memory
+            .db
+            .transact(async |tx| {
+                let held = hands.get(&tx, &client).await?;
+                match held {
+                    Some(item) => {
+                        let put = async |tx: &Tx| put(tx, &memory.queues, item).await;
+                        self.nesting.part(tx, put).await?;
+                        hands.delete(&tx, &client).await?;
+                    }
+                    None => {
+                        let take = async |tx: &Tx| take(tx, &memory.queues).await;
+                        let item = self.nesting.part(tx, take).await?;
+                        hands.put(&tx, &client, &item).await?;
+                    }
                 }
-                None => {
-                    let take = async |tx: &Tx| take(tx, &memory.queues).await;
-                    let item = self.nesting.run(tx, take).await?;
-                    hands.put(tx, &client, &item).await?;
-                }
-            }
-            Ok(held.is_none())
-        })
-        .await;
+                Ok(held.is_none())
+            })
+            .await;
         let mut counted = self.counted.of(client);
         match answer {
             Err(Error::TransactionTimeout { .. }) => {
@@ -255,10 +261,16 @@ impl Workload for Queues {
         }
         let QueueCounts { taken, in_vain } = self.counts();
         let details = format!("{} items, taken {taken} times, {in_vain} waits in vain", self.items);
-        Ok(vec![Check::none_wrong("each item is in one place", &wrong, details)])
+        let mut checks = vec![Check::none_wrong("each item is in one place", &wrong, details)];
+        self.nesting.check_ended(db, &mut checks).await?;
+        Ok(checks)
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }

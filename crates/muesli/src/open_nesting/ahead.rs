@@ -59,6 +59,13 @@ impl ReadAhead {
         std::mem::take(&mut state.waiting).into_iter().for_each(Waker::wake);
     }
 
+    /// More was read, while nothing else was.
+    pub fn add(&self, found: FoundRows) {
+        let mut state = self.state();
+        assert!(state.asked.is_empty(), "the body has ended, and with it what is read meanwhile");
+        state.found.append(found);
+    }
+
     /// Waits until nothing is being read.
     pub async fn idle(&self) {
         poll_fn(|cx| {

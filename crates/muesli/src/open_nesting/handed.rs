@@ -32,6 +32,8 @@ pub(super) struct ChildPlan {
     pub expected: Vec<Vec<u8>>,
     pub handlers: Handlers,
     pub without_compensation: bool,
+    /// The rows that it uses are locked, and what it writes can be put back.
+    pub locks_rows: bool,
     pub fault: Option<Error>,
 }
 

@@ -81,6 +81,7 @@ mod layer;
 mod level;
 mod locks;
 mod nested;
+mod put_back;
 mod root;
 mod rows;
 mod scope;

@@ -86,6 +86,21 @@ impl<T, E, F> OpenAtomic<'_, T, E, F> {
         self
     }
 
+    /// Locks each row that the child uses, and ranges by their spaces; where the transaction is
+    /// aborted that the child is of, what it wrote is put back. So no lock is to be named and no
+    /// compensation to be written, and the whole transaction is isolated as one without open
+    /// children is, if whoever writes these rows locks them like this.
+    ///
+    /// It costs more than locks by what an operation means: two that only share rows are in each
+    /// other's way, and those who read ranges of a space and those who write to it. A row is read
+    /// before it is written. Such a child has no open children and does no delayed actions, and
+    /// what it wrote is bounded as a handler's arguments are
+    /// ([`NestingLimits::argument_bytes`](super::NestingLimits::argument_bytes)).
+    pub fn with_row_locks(mut self) -> Self {
+        self.plan.locks_rows = true;
+        self
+    }
+
     /// What the child writes may stay where its transaction is aborted: no
     /// [warning](super::OpenNesting::on_warning).
     pub fn without_compensation(mut self) -> Self {
@@ -136,6 +151,12 @@ impl OpenTx {
             return Err(fault.clone().into());
         }
         let (layer, scope) = (&self.layer, &self.scope);
+        if self.level.locks_rows() {
+            let text = "an open child that locks rows has an open child, whose compensation its \
+                        own would have to undo: let it be a closed one (`OpenTx::nested`), or \
+                        name locks and compensations";
+            return Err(self.level.blame(Error::Nesting(text.to_owned())).into());
+        }
         let _running = self.begin_open()?;
         layer.nesting.limits.check_depth(scope.chain().count())?;
         let is_open = |choosing: &Arc<Choosing>| choosing.model() == NestingModel::Open;
@@ -149,7 +170,8 @@ impl OpenTx {
         let number = scope.level.next_child();
         loop {
             scope.check()?;
-            let (attempt, begun) = (ChildAttempt::new(self, number)?, layer.now()?);
+            let level = self.level.open(number).locking_rows(how.locks_rows);
+            let (attempt, begun) = (ChildAttempt::new(self, level)?, layer.now()?);
             let options = AttemptOptions { watches: false, ..made.next(&timeout) };
             let stopped = match attempt.run(&how, &body, options).await {
                 Ok(answer) => {
@@ -216,9 +238,9 @@ struct ChildAttempt<'a> {
 }
 
 impl<'a> ChildAttempt<'a> {
-    fn new(of: &'a OpenTx, number: u64) -> Result<ChildAttempt<'a>, Error> {
+    fn new(of: &'a OpenTx, own: NestingLevel) -> Result<ChildAttempt<'a>, Error> {
         let (layer, scope, level) = (&of.layer, &of.scope, &of.level);
-        let own = NestingScope::new(layer.draw()?, level.open(number), Some(scope));
+        let own = NestingScope::new(layer.draw()?, own, Some(scope));
         Ok(ChildAttempt { layer, scope, level, own, choosing: of.choosing.as_ref() })
     }
 

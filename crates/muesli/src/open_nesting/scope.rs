@@ -39,6 +39,8 @@ struct Known {
     refused: Option<(ScopeId, Error)>,
     /// Locks that parts asked for, which are to be looked at.
     asked: Vec<(Vec<u8>, LockMode)>,
+    /// And those of the rows that it uses.
+    asked_for_rows: bool,
     /// When its transaction is to be run again where nothing changes that it waits for.
     alarm: Option<Nanos>,
     /// How long it was in each phase, in nanoseconds.
@@ -253,6 +255,17 @@ impl NestingScope {
         if !known.asked.iter().any(|(asked, of)| asked == id && of == mode) {
             known.asked.push((id.to_vec(), mode.clone()));
         }
+    }
+
+    /// A part asks for the locks of the rows that it uses. Which part has used which is not known:
+    /// all those of the transaction.
+    pub fn ask_for_rows(&self) {
+        self.known().asked_for_rows = true;
+    }
+
+    /// Whether a part has, once.
+    pub fn take_asked_for_rows(&self) -> bool {
+        std::mem::take(&mut self.known().asked_for_rows)
     }
 
     /// The locks that parts asked for, once.

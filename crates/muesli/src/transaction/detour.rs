@@ -2,6 +2,7 @@
 //! another loop, those whose accesses a layer above watches, and those that are recorded.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use muesli_core::{Row, Scan, SmallBytes, SpaceId};
@@ -23,6 +24,10 @@ pub enum Access<'a> {
     Scan(&'a Scan),
 }
 
+/// How far a transaction was when a closed child of it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChildMark(pub usize);
+
 /// A layer that must know what a transaction accesses, and what it finds.
 pub trait AccessWatcher: Send + Sync + fmt::Debug {
     /// The transaction is about to do this.
@@ -33,6 +38,16 @@ pub trait AccessWatcher: Send + Sync + fmt::Debug {
 
     /// A delayed action is done at once: it reads the key and writes it, of which is told.
     fn acts_at_once(&self, space: SpaceId, key: &SmallBytes);
+
+    /// A closed child of the transaction is about to begin: waits until nothing is read for it
+    /// beside its body, which would end with the child; and how far the transaction is.
+    fn begin_child(&self) -> Pin<Box<dyn Future<Output = ChildMark> + Send + '_>>;
+
+    /// What the transaction did from there on was undone.
+    fn undo_child(&self, from: ChildMark);
+
+    /// Whether a key is to be read before it is written, as it has not been.
+    fn reads_before_write(&self, space: SpaceId, key: &SmallBytes) -> bool;
 
     /// A key that it has read has this value.
     fn found(&self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>);

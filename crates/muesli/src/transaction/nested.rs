@@ -9,6 +9,7 @@ use muesli_core::{Abort, Answer, Failure, Nesting, Operation, Txn};
 use crate::database::handle::Job;
 use crate::error::Error;
 use crate::nesting_choice::{Choosing, NestingModel, PartRun};
+use crate::transaction::detour::ChildMark;
 use crate::transaction::tx::Tx;
 
 /// A level of a transaction, as its coordinator is told of it.
@@ -205,15 +206,21 @@ struct OpenChild<'a> {
     parent: &'a Tx,
     level: u32,
     nesting: Nesting,
+    /// How far its transaction was when it began, to whoever watches that.
+    from: ChildMark,
     /// Whether it has ended.
     ended: bool,
 }
 
 impl<'a> OpenChild<'a> {
     async fn begin(parent: &'a Tx) -> Result<OpenChild<'a>, Error> {
+        let from = match parent.watcher() {
+            Some(watcher) => watcher.begin_child().await,
+            None => ChildMark::default(),
+        };
         parent.open_child()?;
         let (level, nesting) = (parent.innermost() + 1, Nesting::Closed);
-        let mut open = OpenChild { parent, level, nesting, ended: false };
+        let mut open = OpenChild { parent, level, nesting, from, ended: false };
         match parent.level(Operation::Nest, level, Duration::ZERO).await {
             Ok(answer) => open.nesting = answer.nested(),
             Err(error) => return Err(open.pass_on(error)),
@@ -223,6 +230,7 @@ impl<'a> OpenChild<'a> {
 
     /// Begins it once more, after it was undone so many times.
     async fn begin_again(&mut self, undone: u32) -> Result<(), Error> {
+        self.undone();
         let random = client::with(self.parent.database, |engine| engine.random());
         let pause = self.parent.retry.pause_after(undone, random.unwrap_or(u64::from(undone)));
         match self.parent.level(Operation::Nest, self.level, pause).await {
@@ -251,6 +259,7 @@ impl<'a> OpenChild<'a> {
             }
             Nesting::Flat => {} // What it has read its transaction is validated with.
         }
+        self.undone();
         self.end();
         Ok(())
     }
@@ -266,6 +275,13 @@ impl<'a> OpenChild<'a> {
         let aborted = self.parent.level(retried_in_vain, self.level, Duration::ZERO).await;
         let conflict = Error::Conflict { reason: Abort::StaleRead, attempts: 1 };
         self.pass_on(aborted.err().unwrap_or(conflict))
+    }
+
+    /// What it did so far is undone.
+    fn undone(&self) {
+        if let Some(watcher) = self.parent.watcher() {
+            watcher.undo_child(self.from);
+        }
     }
 
     fn end(&mut self) {
@@ -329,6 +345,7 @@ impl Drop for OpenChild<'_> {
         if self.ended {
             return;
         }
+        self.undone();
         self.end();
         let what = match self.nesting {
             Nesting::Closed => Operation::Unnest,

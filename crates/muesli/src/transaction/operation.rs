@@ -97,6 +97,11 @@ pub trait Ask: Clone + PartialEq + Send + Unpin + 'static {
     fn asked(&self) -> Option<Box<Self>>;
     #[doc(hidden)]
     fn tell_found(&self, watcher: &dyn AccessWatcher, answer: &Self::Answer);
+    /// What is to be read before it, as who watches asks for.
+    #[doc(hidden)]
+    fn read_before(&self, _watcher: &dyn AccessWatcher) -> Option<GetOperation> {
+        None
+    }
 }
 
 /// Reads a key.
@@ -209,6 +214,11 @@ impl Ask for PutOperation {
     }
 
     fn tell_found(&self, _: &dyn AccessWatcher, (): &()) {}
+
+    fn read_before(&self, watcher: &dyn AccessWatcher) -> Option<GetOperation> {
+        let asked = watcher.reads_before_write(self.space, &self.key);
+        asked.then(|| GetOperation { space: self.space, key: self.key.clone() })
+    }
 }
 
 impl Ask for ScanOperation {
@@ -237,8 +247,10 @@ impl Ask for ScanOperation {
 
 type Shipped<T> = Pin<Box<dyn Future<Output = Result<Result<T, Error>, Error>> + Send>>;
 
-enum ReplyState<T> {
+enum ReplyState<'a, T> {
     New,
+    /// What it is about to write is read first.
+    Before(Box<Reply<'a, GetOperation>>),
     /// Its space is of another database.
     Refused(SpaceId),
     Waiting(AnswerFuture),
@@ -251,7 +263,7 @@ enum ReplyState<T> {
 pub struct Reply<'a, A: Ask> {
     tx: &'a Tx,
     ask: Option<A>,
-    state: ReplyState<A::Answer>,
+    state: ReplyState<'a, A::Answer>,
     note: AnswerNote<A>,
 }
 
@@ -340,6 +352,16 @@ impl<A: Ask> Reply<'_, A> {
         let tx = self.tx;
         if let ReplyState::New = self.state {
             tx.takes_operations()?;
+            self.begin_before();
+        }
+        if let ReplyState::Before(before) = &mut self.state {
+            match Pin::new(&mut **before).poll(cx) {
+                Poll::Ready(read) => drop(read?),
+                Poll::Pending => return Poll::Pending,
+            }
+            self.state = ReplyState::New;
+        }
+        if let ReplyState::New = self.state {
             match tx.detour.as_deref() {
                 Some(Detour::Remote(db, home)) => {
                     self.state = ReplyState::Remote(self.ship(db, *home));
@@ -375,8 +397,17 @@ impl<A: Ask> Reply<'_, A> {
                 Poll::Pending => return Poll::Pending,
             },
             ReplyState::Refused(space) => Err(Error::OtherDatabase { space: space.0 }),
-            ReplyState::New => unreachable!("begun above"),
+            ReplyState::New | ReplyState::Before(_) => unreachable!("begun above"),
         };
         Poll::Ready(polled.map_err(|error| self.tx.failed(error)))
+    }
+
+    /// Reads first what it is about to write, where who watches asks for that.
+    fn begin_before(&mut self) {
+        let (tx, ask) = (self.tx, self.ask.as_ref().expect("polled after it was ready"));
+        if let Some(get) = tx.watcher().and_then(|watcher| ask.read_before(watcher)) {
+            let (state, note) = (ReplyState::New, AnswerNote::Nobody);
+            self.state = ReplyState::Before(Box::new(Reply { tx, ask: Some(get), state, note }));
+        }
     }
 }

@@ -14,6 +14,7 @@ pub mod procedures;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use muesli::open_nesting::{NestingCounts, NestingSwitch};
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 use muesli_core::Nanos;
 
@@ -21,10 +22,11 @@ use crate::check::Check;
 use crate::distribution::{self, Distribution};
 use crate::list_history::{ListHistory, ListOperation, Notebooks};
 use crate::marks::{self, Marks};
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::{NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterKind, Values};
+use crate::parted::{NESTING_BY_ROWS, PartsDb, PartsTx};
 use crate::tally::Ended;
-use crate::workload::{Clock, Seat, Workload, ended, transact};
+use crate::workload::{Clock, Seat, Workload, ended};
 use lists::{encode, key_of, read};
 
 /// The space with the lists.
@@ -69,7 +71,8 @@ const PARAMETERS_OF_BOTH: [Parameter; 8] = [
 
 /// What the list workload takes.
 pub const PARAMETERS: &[Parameter] = &{
-    let mut all = [NESTING; PARAMETERS_OF_BOTH.len() + 1];
+    let mut all = [NESTING_BY_ROWS; PARAMETERS_OF_BOTH.len() + 2];
+    all[PARAMETERS_OF_BOTH.len()] = PATIENCE;
     let mut at = 0;
     while at < PARAMETERS_OF_BOTH.len() {
         all[at] = PARAMETERS_OF_BOTH[at];
@@ -97,7 +100,7 @@ pub struct Append {
 #[derive(Debug)]
 pub struct AppendMemory {
     space: Space,
-    db: Db,
+    db: PartsDb,
     distribution: Distribution,
 }
 
@@ -111,7 +114,13 @@ enum PlannedOperation {
 impl Append {
     /// The workload with these parameters, for so many clients.
     pub fn new(values: &Values, clients: u32) -> Append {
-        Append::with(values, clients, NestingPlan::new(values))
+        Append::with(values, clients, NestingPlan::by_rows(values))
+    }
+
+    /// For tests: breaks a rule of open nesting.
+    #[doc(hidden)]
+    pub fn without(self, switch: NestingSwitch) -> Append {
+        Append { nesting: self.nesting.without(switch), ..self }
     }
 
     fn with(values: &Values, clients: u32, nesting: NestingPlan) -> Append {
@@ -166,7 +175,7 @@ impl Append {
 
     async fn perform(
         &self,
-        tx: &Tx,
+        tx: PartsTx<'_>,
         space: Space,
         client: u32,
         planned: &[PlannedOperation],
@@ -189,7 +198,7 @@ impl Append {
                 }
                 Ok(())
             };
-            self.nesting.run(tx, part).await?;
+            self.nesting.part(tx, part).await?;
         }
         Ok(())
     }
@@ -200,7 +209,8 @@ impl Workload for Append {
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let lists = (SPACE, SpaceOptions::default());
-        std::iter::once(lists).chain(self.marks.space()).collect()
+        let layer = self.nesting.space();
+        std::iter::once(lists).chain(self.marks.space()).chain(layer).collect()
     }
 
     async fn load(&self, _: &Db) -> Result<(), Error> {
@@ -209,7 +219,7 @@ impl Workload for Append {
 
     fn begin(&self, seat: &mut Seat) -> Result<AppendMemory, Error> {
         self.notebooks.of(seat.client).begin_incarnation(seat.incarnation);
-        let db = self.nesting.handle(seat.node, &seat.db, "lists");
+        let db = self.nesting.parts_handle(seat.node, &seat.db, "lists")?;
         let (space, distribution) = (seat.db.space(SPACE)?, self.distribution.clone());
         Ok(AppendMemory { space, db, distribution })
     }
@@ -220,23 +230,31 @@ impl Workload for Append {
         let (client, space) = (seat.client, memory.space);
         let (planned, clock): (&[PlannedOperation], &Clock) = (&planned, &seat.clock);
         let (seat, marks) = (&*seat, &marks[..]);
-        let (answer, attempts) = transact(&memory.db, async |tx| {
-            self.begin_attempt(client, clock());
-            self.perform(tx, space, client, planned).await?;
-            marks::perform(tx, &seat.db, marks).await
-        })
-        .await;
+        let (answer, attempts) = memory
+            .db
+            .transact(async |tx| {
+                self.begin_attempt(client, clock());
+                self.perform(tx, space, client, planned).await?;
+                self.nesting.rest(tx, async |tx| marks::perform(tx, &seat.db, marks).await).await
+            })
+            .await;
         let ended = ended(answer);
         self.notebooks.of(client).end(&ended, clock());
         (ended, attempts)
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(self, db, checks::read_in_transaction).await
+        let mut checks = checks::check(self, db, checks::read_in_transaction).await?;
+        self.nesting.check_ended(db, &mut checks).await?;
+        Ok(checks)
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 
     fn history(&self) -> Option<ListHistory> {

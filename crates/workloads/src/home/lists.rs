@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, SmallBytes, Space, SpaceOptions, Tx};
 
 use super::ledger::{Ledgers, WriterTag};
@@ -21,12 +22,13 @@ use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::{NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterKind, Values};
+use crate::parted::{NESTING_BY_ROWS, PartsDb, PartsTx};
 use crate::per_client::PerClient;
 use crate::sets::ledger::{SetChange, SetLedger as Changes};
 use crate::tally::Ended;
-use crate::workload::{Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended};
 
 const SPACE: &str = "home-lists";
 /// Kinds of rows: the root, which never changes; the level; and each element's next one.
@@ -69,7 +71,8 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Choice(&["skip-list", "list"]),
         "Whether a quarter of the adds writes a row that all read first, or there is none.",
     ),
-    NESTING,
+    NESTING_BY_ROWS,
+    PATIENCE,
 ];
 
 /// Lists on home copies.
@@ -91,8 +94,8 @@ pub struct HomeLists {
 #[derive(Debug)]
 pub struct HomeListMemory {
     space: Space,
-    writer: Db,
-    reader: Db,
+    writer: PartsDb,
+    reader: PartsDb,
     /// The element that it drew last.
     last: u32,
     /// Whether it added that, so that it removes it next.
@@ -130,7 +133,7 @@ impl HomeLists {
             reads: values.number("reads"),
             remote: values.number("remote"),
             has_level: values.word("structure") == "skip-list",
-            nesting: NestingPlan::new(values),
+            nesting: NestingPlan::by_rows(values),
             ledgers: Ledgers::new(clients),
             changes: PerClient::new(clients, |_| Changes::default()),
         }
@@ -147,8 +150,8 @@ impl HomeLists {
     }
 
     /// The same, in a part of its own.
-    async fn enter_apart(&self, tx: &Tx, space: Space, home: u32) -> Result<i64, Error> {
-        self.nesting.run(tx, async |tx| self.enter(tx, space, home).await).await
+    async fn enter_apart(&self, tx: PartsTx<'_>, space: Space, home: u32) -> Result<i64, Error> {
+        self.nesting.part(tx, async |tx| self.enter(tx, space, home).await).await
     }
 
     /// The last element below `element`, and the one that follows it.
@@ -169,12 +172,14 @@ impl HomeLists {
 
     async fn look(&self, seat: &Seat, memory: &HomeListMemory) -> (Ended, u32) {
         let (home, element) = (self.homes.of(seat.client), memory.last);
-        let (answer, attempts) = transact(&memory.reader, async |tx| {
-            self.enter_apart(tx, memory.space, home).await?;
-            let walk = async |tx: &Tx| self.find(tx, memory.space, (home, element)).await;
-            Ok(self.nesting.run(tx, walk).await?.1 == element)
-        })
-        .await;
+        let (answer, attempts) = memory
+            .reader
+            .transact(async |tx| {
+                self.enter_apart(tx, memory.space, home).await?;
+                let walk = async |tx: &Tx| self.find(tx, memory.space, (home, element)).await;
+                Ok(self.nesting.part(tx, walk).await?.1 == element)
+            })
+            .await;
         // Nobody else removes what a client has added, and its session sees it.
         if answer == Ok(false) && memory.added {
             let complain = || format!("client {} does not find its own {element}", seat.client);
@@ -202,12 +207,14 @@ impl HomeLists {
     /// Runs an update; whether it changed the list.
     async fn update(&self, memory: &HomeListMemory, update: ListUpdate) -> (Ended, u32, bool) {
         let space = memory.space;
-        let (answer, attempts) = transact(&memory.writer, async |tx| {
-            self.ledgers.of(update.client).begin_attempt();
-            self.changes.of(update.client).set_out(Vec::new());
-            self.attempt(tx, space, update).await
-        })
-        .await;
+        let (answer, attempts) = memory
+            .writer
+            .transact(async |tx| {
+                self.ledgers.of(update.client).begin_attempt();
+                self.changes.of(update.client).set_out(Vec::new());
+                self.attempt(tx, space, update).await
+            })
+            .await;
         let changed = answer == Ok(true);
         let ended = ended(answer);
         self.ledgers.of(update.client).settle(&ended);
@@ -215,33 +222,46 @@ impl HomeLists {
         (ended, attempts, changed)
     }
 
-    async fn attempt(&self, tx: &Tx, space: Space, update: ListUpdate) -> Result<bool, Error> {
+    async fn attempt(
+        &self,
+        tx: PartsTx<'_>,
+        space: Space,
+        update: ListUpdate,
+    ) -> Result<bool, Error> {
         let ListUpdate { client, home, element, adds, .. } = update;
         let level = self.enter_apart(tx, space, home).await?;
         let walk = async |tx: &Tx| self.find(tx, space, (home, element)).await;
-        let (before, after) = self.nesting.run(tx, walk).await?;
+        let (before, after) = self.nesting.part(tx, walk).await?;
         let is_there = after == element;
         if update.remote || is_there == adds {
             let key = key(home, PRIVATE, client);
             self.ledgers.of(client).write(key.clone(), update.number);
             let value = WriterTag { writer: client + 1, number: update.number }.value(0);
-            tx.put(space, key, value).await?;
+            let write = async |tx: &Tx| tx.put(space, key.clone(), value.clone()).await;
+            self.nesting.rest(tx, write).await?;
             return Ok(false);
         }
-        if adds && update.raises {
+        let raises = adds && update.raises;
+        if raises {
             self.ledgers.of(client).add(LEVELS, 1);
-            tx.put(space, key(home, LEVEL, 0), eight_bytes(level + 1)).await?;
         }
         let by = if adds { 1 } else { -1 };
         let change = SetChange { structure: home as usize, key: element.into(), by };
         self.changes.of(client).set_out(vec![change]);
-        if adds {
-            tx.put(space, key(home, NEXT, element), link(after)).await?;
-            tx.put(space, key(home, NEXT, before), link(element)).await?;
-        } else {
-            let follows = next(tx, space, home, element).await?;
-            tx.put(space, key(home, NEXT, before), link(follows)).await?;
-        }
+        let write = async |tx: &Tx| {
+            if raises {
+                tx.put(space, key(home, LEVEL, 0), eight_bytes(level + 1)).await?;
+            }
+            let follows = match adds {
+                true => {
+                    tx.put(space, key(home, NEXT, element), link(after)).await?;
+                    element
+                }
+                false => next(tx, space, home, element).await?,
+            };
+            tx.put(space, key(home, NEXT, before), link(follows)).await
+        };
+        self.nesting.rest(tx, write).await?;
         Ok(true)
     }
 }
@@ -263,7 +283,8 @@ impl Workload for HomeLists {
     type Memory = HomeListMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![(SPACE, self.homes.space(repositories))]
+        let lists = (SPACE, self.homes.space(repositories));
+        std::iter::once(lists).chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -283,8 +304,8 @@ impl Workload for HomeLists {
         self.ledgers.of(seat.client).begin_incarnation();
         self.changes.of(seat.client).begin_incarnation();
         let space = seat.db.space(SPACE)?;
-        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
-        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "looks");
+        let writer = self.nesting.parts_handle(seat.node, &seat.db, "updates")?;
+        let reader = self.nesting.parts_handle(seat.node, &seat.db.read_only(), "looks")?;
         Ok(HomeListMemory { space, writer, reader, last: 1, added: false })
     }
 
@@ -333,7 +354,7 @@ impl Workload for HomeLists {
             }
         }
         let lists = format!("{} lists, {size} elements", self.homes.0);
-        Ok(vec![
+        let mut checks = vec![
             Check::none_wrong("lists are sound", &sound, lists),
             Check::none_wrong("contents are the committed changes", &contents, String::new()),
             Check {
@@ -343,11 +364,17 @@ impl Workload for HomeLists {
             },
             self.ledgers.check_writes(db, space).await?,
             self.ledgers.check_reads(),
-        ])
+        ];
+        self.nesting.check_ended(db, &mut checks).await?;
+        Ok(checks)
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }
 

@@ -9,6 +9,7 @@
 //! With `update=put` an update writes one record at home and reads nothing: nobody meets anybody,
 //! as in the port's run that shows what the protocol itself costs.
 
+use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
 use super::ledger::{Ledgers, WriterTag};
@@ -17,8 +18,9 @@ use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::{NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterKind, Values};
+use crate::parted::{NESTING_BY_ROWS, PartsDb, PartsTx};
 use crate::reading::read_many;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended, transact};
@@ -55,7 +57,8 @@ pub const PARAMETERS: &[Parameter] = &[
         "Whether an update touches a whole copy, or puts one record at home.",
     ),
     Parameter::new("bytes", "200", ParameterKind::Count(12, 1_000_000), "Bytes of a record."),
-    NESTING,
+    NESTING_BY_ROWS,
+    PATIENCE,
 ];
 
 /// YCSB on home copies.
@@ -75,7 +78,7 @@ pub struct HomeRecords {
 #[derive(Debug)]
 pub struct HomeRecordMemory {
     space: Space,
-    writer: Db,
+    writer: PartsDb,
     reader: Db,
 }
 
@@ -102,7 +105,7 @@ impl HomeRecords {
             remote: values.number("remote"),
             puts: values.word("update") == "put",
             bytes: values.count("bytes") as usize,
-            nesting: NestingPlan::new(values),
+            nesting: NestingPlan::by_rows(values),
             ledgers: Ledgers::new(clients),
         }
     }
@@ -139,11 +142,13 @@ impl HomeRecords {
     ) -> (Ended, u32) {
         let client = seat.client;
         let number = self.ledgers.of(client).next_number();
-        let (answer, attempts) = transact(&memory.writer, async |tx| {
-            self.ledgers.of(client).begin_attempt();
-            self.attempt(tx, memory.space, (client, number), drawn).await
-        })
-        .await;
+        let (answer, attempts) = memory
+            .writer
+            .transact(async |tx| {
+                self.ledgers.of(client).begin_attempt();
+                self.attempt(tx, memory.space, (client, number), drawn).await
+            })
+            .await;
         let ended = ended(answer);
         self.ledgers.of(client).settle(&ended);
         (ended, attempts)
@@ -151,7 +156,7 @@ impl HomeRecords {
 
     async fn attempt(
         &self,
-        tx: &Tx,
+        tx: PartsTx<'_>,
         space: Space,
         (client, number): (u32, u64),
         drawn: DrawnRecord,
@@ -168,16 +173,18 @@ impl HomeRecords {
             let key = key(home, RECORD, record);
             if Some(record) == written {
                 self.ledgers.of(client).write(key.clone(), number);
-                tx.put(space, key, value.clone()).await?;
+                let write = async |tx: &Tx| tx.put(space, key.clone(), value.clone()).await;
+                self.nesting.rest(tx, write).await?;
             } else {
                 let read = async |tx: &Tx| present(tx.get(space, key.clone()).await?.as_ref());
-                self.nesting.run(tx, read).await?;
+                self.nesting.part(tx, read).await?;
             }
         }
         if written.is_none() {
             let key = key(home, PRIVATE, client);
             self.ledgers.of(client).write(key.clone(), number);
-            tx.put(space, key, value).await?;
+            let write = async |tx: &Tx| tx.put(space, key.clone(), value.clone()).await;
+            self.nesting.rest(tx, write).await?;
         }
         Ok(())
     }
@@ -193,7 +200,8 @@ impl Workload for HomeRecords {
     type Memory = HomeRecordMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![(SPACE, self.homes.space(repositories))]
+        let records = (SPACE, self.homes.space(repositories));
+        std::iter::once(records).chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -207,7 +215,7 @@ impl Workload for HomeRecords {
 
     fn begin(&self, seat: &mut Seat) -> Result<HomeRecordMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
-        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
+        let writer = self.nesting.parts_handle(seat.node, &seat.db, "updates")?;
         let reader = seat.db.read_only();
         Ok(HomeRecordMemory { space: seat.db.space(SPACE)?, writer, reader })
     }
@@ -232,11 +240,17 @@ impl Workload for HomeRecords {
         }
         let whole = format!("{} records", keys.len());
         let records = Check::none_wrong("records are there and whole", &wrong, whole);
-        Ok(vec![records, self.ledgers.check_writes(db, space).await?])
+        let mut checks = vec![records, self.ledgers.check_writes(db, space).await?];
+        self.nesting.check_ended(db, &mut checks).await?;
+        Ok(checks)
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }
 

@@ -12,6 +12,7 @@
 //! resource, and the last row is never asked for; the port has it so. A customer's row counts its
 //! reservations of each table; the port appends them to a list.
 
+use muesli::open_nesting::NestingCounts;
 use muesli::{Action, Db, Error, SmallBytes, Space, SpaceOptions, Tx};
 
 use super::ledger::{Ledgers, WriterTag};
@@ -20,11 +21,12 @@ use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::{NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterKind, Values};
+use crate::parted::{NESTING_BY_ROWS, PartsDb, PartsTx};
 use crate::reading::read_many;
 use crate::tally::Ended;
-use crate::workload::{Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended};
 
 const SPACE: &str = "home-vacation";
 const TABLES: u32 = 3;
@@ -80,7 +82,8 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Flag,
         "Whether resources are counted by delayed actions, or by a read and a write.",
     ),
-    NESTING,
+    NESTING_BY_ROWS,
+    PATIENCE,
 ];
 
 /// Vacation on home copies.
@@ -101,8 +104,8 @@ pub struct HomeVacation {
 #[derive(Debug)]
 pub struct HomeVacationMemory {
     space: Space,
-    writer: Db,
-    reader: Db,
+    writer: PartsDb,
+    reader: PartsDb,
 }
 
 /// A resource: its table and its number there.
@@ -126,7 +129,7 @@ enum HomeTask {
 /// One attempt at an update.
 struct HomeAttempt<'a> {
     vacation: &'a HomeVacation,
-    tx: &'a Tx,
+    tx: PartsTx<'a>,
     space: Space,
     home: u32,
     client: u32,
@@ -135,6 +138,7 @@ struct HomeAttempt<'a> {
 impl HomeVacation {
     /// With these parameters, for so many clients.
     pub fn new(values: &Values, clients: u32) -> HomeVacation {
+        let nesting = NestingPlan::by_rows(values);
         HomeVacation {
             homes: Homes::new(values),
             count: values.count("keys") as u32,
@@ -142,8 +146,8 @@ impl HomeVacation {
             reads: values.number("reads"),
             remote: values.number("remote"),
             units: values.count("units") as i64,
-            delayed: values.flag("delayed"),
-            nesting: NestingPlan::new(values),
+            delayed: nesting.delays(values.flag("delayed")),
+            nesting,
             ledgers: Ledgers::new(clients),
         }
     }
@@ -183,7 +187,7 @@ impl HomeVacation {
     /// The dearest of these resources of each table that is there.
     async fn dearest(
         &self,
-        tx: &Tx,
+        tx: PartsTx<'_>,
         (space, home): (Space, u32),
         asked: &[HomeResource],
     ) -> Result<[Option<HomeResource>; TABLES as usize], Error> {
@@ -193,7 +197,7 @@ impl HomeVacation {
         for resource in asked {
             let row = self.row(*resource);
             let look = async |tx: &Tx| self.price(tx, (space, home), row).await;
-            let Some(price) = self.nesting.run(tx, look).await? else { continue };
+            let Some(price) = self.nesting.part(tx, look).await? else { continue };
             let best = &mut best[resource.table as usize];
             if best.is_none_or(|(other, _)| price > other) {
                 *best = Some((price, *resource));
@@ -225,8 +229,7 @@ impl HomeVacation {
     ) -> (Ended, u32) {
         let at = (memory.space, self.homes.of(seat.client));
         let (answer, attempts) =
-            transact(&memory.reader, async |tx| self.dearest(tx, at, asked).await.map(|_| ()))
-                .await;
+            memory.reader.transact(async |tx| self.dearest(tx, at, asked).await.map(|_| ())).await;
         (ended(answer), attempts)
     }
 
@@ -238,23 +241,30 @@ impl HomeVacation {
     ) -> (Ended, u32) {
         let (client, space) = (seat.client, memory.space);
         let number = self.ledgers.of(client).next_number();
-        let (answer, attempts) = transact(&memory.writer, async |tx| {
-            self.ledgers.of(client).begin_attempt();
-            let attempt = |home| HomeAttempt { vacation: self, tx, space, home, client };
-            match task {
-                HomeTask::Ask(_) => unreachable!("reads only"),
-                HomeTask::Count(home) => attempt(*home).count().await,
-                HomeTask::Reserve { home, remote, customer, asked } => {
-                    let attempt = attempt(*home);
-                    let dearest = self.dearest(tx, (space, *home), asked).await?;
-                    if !remote {
-                        attempt.reserve(*customer, dearest).await?;
+        let (answer, attempts) = memory
+            .writer
+            .transact(async |tx| {
+                self.ledgers.of(client).begin_attempt();
+                let attempt = |home| HomeAttempt { vacation: self, tx, space, home, client };
+                match task {
+                    HomeTask::Ask(_) => unreachable!("reads only"),
+                    HomeTask::Count(home) => {
+                        self.ledgers.of(client).add(COUNTED, 1);
+                        attempt(*home).rest(async |rest| rest.count().await).await
                     }
-                    attempt.write_private(number).await
+                    HomeTask::Reserve { home, remote, customer, asked } => {
+                        let attempt = attempt(*home);
+                        let dearest = self.dearest(tx, (space, *home), asked).await?;
+                        if !remote {
+                            attempt.reserve(*customer, dearest).await?;
+                        }
+                        let private = key(*home, PRIVATE, client);
+                        self.ledgers.of(client).write(private.clone(), number);
+                        attempt.rest(async |rest| rest.write_private(&private, number).await).await
+                    }
                 }
-            }
-        })
-        .await;
+            })
+            .await;
         let ended = ended(answer);
         self.ledgers.of(client).settle(&ended);
         (ended, attempts)
@@ -274,17 +284,32 @@ impl HomeAttempt<'_> {
         self.tx.put(self.space, key(self.home, kind, row), value).await
     }
 
-    async fn write_private(&self, number: u64) -> Result<(), Error> {
-        let private = key(self.home, PRIVATE, self.client);
-        self.vacation.ledgers.of(self.client).write(private.clone(), number);
+    async fn write_private(&self, private: &SmallBytes, number: u64) -> Result<(), Error> {
         let value = WriterTag { writer: self.client + 1, number }.value(0);
-        self.tx.put(self.space, private, value).await
+        self.tx.put(self.space, private.clone(), value).await
+    }
+
+    /// Does what is no part of it, unless all is.
+    async fn rest<T>(
+        &self,
+        rest: impl AsyncFn(HomeAttempt<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let rest = async |tx: &Tx| rest(HomeAttempt { tx: tx.into(), ..*self }).await;
+        self.vacation.nesting.rest(self.tx, rest).await
+    }
+
+    /// A customer comes into being where there is none.
+    async fn add_customer(&self, customer: u32) -> Result<(), Error> {
+        if self.get(CUSTOMER, customer).await?.is_none() {
+            self.put(CUSTOMER, customer, eight_bytes(0)).await?;
+            self.put(HELD, customer, encode_held([0; TABLES as usize])).await?;
+        }
+        Ok(())
     }
 
     async fn count(&self) -> Result<(), Error> {
         let manager = self.get(MANAGER, 0).await?;
         manager.ok_or_else(|| Error::Codec(format!("agency {} has no manager", self.home)))?;
-        self.vacation.ledgers.of(self.client).add(COUNTED, 1);
         if self.vacation.delayed {
             return self.tx.defer(self.space, key(self.home, RESOURCES, 0), Action::add(1)).await;
         }
@@ -301,14 +326,12 @@ impl HomeAttempt<'_> {
         if found == [None; TABLES as usize] {
             return Ok(());
         }
-        if self.get(CUSTOMER, customer).await?.is_none() {
-            self.put(CUSTOMER, customer, eight_bytes(0)).await?;
-            self.put(HELD, customer, encode_held([0; TABLES as usize])).await?;
-        }
+        self.rest(async |rest| rest.add_customer(customer).await).await?;
         for resource in found.into_iter().flatten() {
-            let part =
-                async |tx: &Tx| HomeAttempt { tx, ..*self }.reserve_one(customer, resource).await;
-            if self.vacation.nesting.run(self.tx, part).await? {
+            let part = async |tx: &Tx| {
+                HomeAttempt { tx: tx.into(), ..*self }.reserve_one(customer, resource).await
+            };
+            if self.vacation.nesting.part(self.tx, part).await? {
                 self.vacation.ledgers.of(self.client).add(RESERVED, 1);
             }
         }
@@ -355,7 +378,8 @@ impl Workload for HomeVacation {
     type Memory = HomeVacationMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![(SPACE, self.homes.space(repositories))]
+        let agencies = (SPACE, self.homes.space(repositories));
+        std::iter::once(agencies).chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -379,8 +403,8 @@ impl Workload for HomeVacation {
 
     fn begin(&self, seat: &mut Seat) -> Result<HomeVacationMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
-        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
-        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "questions");
+        let writer = self.nesting.parts_handle(seat.node, &seat.db, "updates")?;
+        let reader = self.nesting.parts_handle(seat.node, &seat.db.read_only(), "questions")?;
         Ok(HomeVacationMemory { space: seat.db.space(SPACE)?, writer, reader })
     }
 
@@ -411,18 +435,24 @@ impl Workload for HomeVacation {
             ok: bounds.contains(&found),
             details: format!("{found} of {bounds:?}"),
         };
-        Ok(vec![
+        let mut checks = vec![
             Check::none_wrong("resources are sound", &sound, format!("{} agencies", self.homes.0)),
             Check::none_wrong("units in use are those reserved", &wrong, String::new()),
             booked("reservations are those that committed", all_used, reserved),
             booked("resources are counted once", counts, counted),
             self.ledgers.check_writes(db, space).await?,
             self.ledgers.check_reads(),
-        ])
+        ];
+        self.nesting.check_ended(db, &mut checks).await?;
+        Ok(checks)
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }
 

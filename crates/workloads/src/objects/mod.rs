@@ -21,15 +21,17 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
+use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 
 use crate::check::Check;
 use crate::loading::write_missing;
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::{NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
+use crate::parted::{NESTING_BY_ROWS, PartsDb, PartsTx};
 use crate::placed_keys::PlacedKeys;
 use crate::tally::Ended;
-use crate::workload::{Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended};
 use ledger::ObjectBooks;
 use mix::{DrawnObjects, ObjectMix, ObjectUse};
 use value::{BlindWrite, HEADER_BYTES, StoredObject};
@@ -137,7 +139,8 @@ pub const PARAMETERS: &[Parameter] = &[
         "Whether a transaction reads its objects one after the other, and not all at once; with \
          nesting it does.",
     ),
-    NESTING,
+    NESTING_BY_ROWS,
+    PATIENCE,
 ];
 
 /// The objects.
@@ -162,8 +165,8 @@ pub struct Objects {
 #[derive(Debug)]
 pub struct ObjectsMemory {
     space: Space,
-    writer: Db,
-    reader: Db,
+    writer: PartsDb,
+    reader: PartsDb,
 }
 
 impl Objects {
@@ -173,7 +176,7 @@ impl Objects {
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<Objects, ParameterError> {
         let total = values.count("objects");
-        let nesting = NestingPlan::new(values);
+        let nesting = NestingPlan::by_rows(values);
         Ok(Objects {
             total,
             bytes: values.count("bytes") as usize,
@@ -217,7 +220,7 @@ impl Objects {
     /// Reads and writes what was drawn, as a part of a transaction.
     async fn attempt(
         &self,
-        tx: &Tx,
+        tx: PartsTx<'_>,
         (space, keys): (Space, &PlacedKeys),
         drawn: &DrawnObjects,
         write: BlindWrite,
@@ -246,7 +249,7 @@ impl Objects {
                 }
                 Ok(())
             };
-            self.nesting.run(tx, access).await?;
+            self.nesting.part(tx, access).await?;
         }
         Ok(())
     }
@@ -266,7 +269,8 @@ impl Workload for Objects {
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let partitioning = PlacedKeys::partitioning(repositories);
-        vec![(SPACE, SpaceOptions { index: Index::Hash, partitioning })]
+        let objects = SpaceOptions { index: Index::Hash, partitioning };
+        std::iter::once((SPACE, objects)).chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -282,8 +286,8 @@ impl Workload for Objects {
     fn begin(&self, seat: &mut Seat) -> Result<ObjectsMemory, Error> {
         self.books.begin_incarnation(seat.client);
         self.keys(&seat.db)?;
-        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
-        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "reads");
+        let writer = self.nesting.parts_handle(seat.node, &seat.db, "updates")?;
+        let reader = self.nesting.parts_handle(seat.node, &seat.db.read_only(), "reads")?;
         Ok(ObjectsMemory { space: seat.db.space(SPACE)?, writer, reader })
     }
 
@@ -300,18 +304,24 @@ impl Workload for Objects {
         let write = self.books.set_out(seat.client, drawn);
         let place = (memory.space, keys);
         let (answer, attempts) =
-            transact(db, async |tx| self.attempt(tx, place, drawn, write).await).await;
+            db.transact(async |tx| self.attempt(tx, place, drawn, write).await).await;
         let ended = ended(answer);
         self.books.settle(seat.client, &ended);
         (ended, attempts)
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(self, db).await
+        let mut checks = checks::check(self, db).await?;
+        self.nesting.check_ended(db, &mut checks).await?;
+        Ok(checks)
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }
 

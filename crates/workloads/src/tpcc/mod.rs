@@ -31,13 +31,15 @@ mod tests;
 
 use ledger::{Ledgers, TpccLedger};
 use mix::{MIXES, Mix, Profile};
+use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Partitioning, SpaceOptions};
 use scale::Scale;
 use tables::{Accounts, Tables};
 
 use crate::check::Check;
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::{NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
+use crate::parted::NESTING_BY_ROWS;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
 use data::{draws, first, ids, layout, load, rows, scale, tables};
@@ -187,9 +189,10 @@ pub const PARAMETERS: &[Parameter] = &{
             "Whether customers of a name and orders of a customer are found by an index, or all \
              customers of the name and all orders that a district has at first are read.",
         ),
-        NESTING,
+        NESTING_BY_ROWS,
+        PATIENCE,
     ];
-    let mut all = [more[0]; PARAMETERS_OF_BOTH.len() + 7];
+    let mut all = [more[0]; PARAMETERS_OF_BOTH.len() + 8];
     let mut at = 0;
     while at < all.len() {
         let both = PARAMETERS_OF_BOTH.len();
@@ -262,7 +265,9 @@ impl Tpcc {
             names: values.count("names") as u32,
             reads_each: values.word("lookups") == "each",
         };
-        Tpcc::with_settings(values, clients, settings, NestingPlan::new(values))
+        let nesting = NestingPlan::by_rows(values);
+        let settings = Settings { delayed: nesting.delays(settings.delayed), ..settings };
+        Tpcc::with_settings(values, clients, settings, nesting)
     }
 
     fn with_settings(
@@ -307,6 +312,7 @@ impl Workload for Tpcc {
         };
         let mut spaces = tables::spaces(&rows, &scanned, self.scale.item_copies);
         spaces.extend(self.scale.balance_apart.then(|| Accounts::space(&rows)));
+        spaces.extend(self.nesting.space());
         spaces
     }
 
@@ -333,10 +339,16 @@ impl Workload for Tpcc {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(self, db).await
+        let mut checks = checks::check(self, db).await?;
+        self.nesting.check_ended(db, &mut checks).await?;
+        Ok(checks)
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }

@@ -17,6 +17,7 @@ mod checks;
 mod rows;
 mod tasks;
 
+use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Index, Space, SpaceOptions};
 use rows::{
     Counts, PRICE_LEAST, PRICE_STEP, ResourceRow, TABLES, customer_key, encode_entries,
@@ -26,8 +27,9 @@ use rows::{
 use crate::chance::Chance;
 use crate::check::{Check, Complaints};
 use crate::loading::write_missing;
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::{NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterKind, Values};
+use crate::parted::{NESTING_BY_ROWS, PartsDb};
 use crate::per_client::PerClient;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
@@ -64,7 +66,8 @@ pub const PARAMETERS: &[Parameter] = &[
         ParameterKind::Flag,
         "Whether counts are changed by delayed actions, without a look at what is free.",
     ),
-    NESTING,
+    NESTING_BY_ROWS,
+    PATIENCE,
 ];
 
 /// Vacation with its parameters.
@@ -87,8 +90,8 @@ pub struct Vacation {
 pub struct VacationMemory {
     resources: Space,
     customers: Space,
-    writer: Db,
-    reader: Db,
+    writer: PartsDb,
+    reader: PartsDb,
 }
 
 /// What a transaction adds to the units in all and to the number of customers.
@@ -142,6 +145,7 @@ impl Vacation {
     pub fn new(values: &Values, clients: u32) -> Vacation {
         let keys = values.count("keys") as u32;
         let range = (f64::from(keys) * values.number("range") / 100.0).round() as u32;
+        let nesting = NestingPlan::by_rows(values);
         Vacation {
             keys,
             range: range.max(1),
@@ -149,8 +153,8 @@ impl Vacation {
             users: values.number("users"),
             reads: values.number("reads"),
             units: values.count("units") as i64,
-            delayed: values.flag("delayed"),
-            nesting: NestingPlan::new(values),
+            delayed: nesting.delays(values.flag("delayed")),
+            nesting,
             ledgers: PerClient::new(clients, |_| VacationLedger::default()),
         }
     }
@@ -208,7 +212,8 @@ impl Workload for Vacation {
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let hash = || SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
-        vec![(RESOURCES, hash()), (CUSTOMERS, hash())]
+        let own = [(RESOURCES, hash()), (CUSTOMERS, hash())];
+        own.into_iter().chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -224,8 +229,8 @@ impl Workload for Vacation {
     fn begin(&self, seat: &mut Seat) -> Result<VacationMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
         let (resources, customers) = (seat.db.space(RESOURCES)?, seat.db.space(CUSTOMERS)?);
-        let writer = self.nesting.handle(seat.node, &seat.db, "tasks");
-        let reader = self.nesting.handle(seat.node, &seat.db.read_only(), "looks");
+        let writer = self.nesting.parts_handle(seat.node, &seat.db, "tasks")?;
+        let reader = self.nesting.parts_handle(seat.node, &seat.db.read_only(), "looks")?;
         Ok(VacationMemory { resources, customers, writer, reader })
     }
 
@@ -235,10 +240,16 @@ impl Workload for Vacation {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(self, db).await
+        let mut checks = checks::check(self, db).await?;
+        self.nesting.check_ended(db, &mut checks).await?;
+        Ok(checks)
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }

@@ -8,14 +8,15 @@ use super::rows::{
     decode_price, encode_entries, encode_price, is_price,
 };
 use super::{Added, Vacation, VacationMemory, VacationTask};
+use crate::parted::PartsTx;
 use crate::tally::Ended;
-use crate::workload::{Seat, ended, transact};
+use crate::workload::{Seat, ended};
 
 /// One attempt at a task, or at a part of one.
 #[derive(Clone, Copy)]
 struct VacationAttempt<'a> {
     vacation: &'a Vacation,
-    tx: &'a Tx,
+    tx: PartsTx<'a>,
     memory: &'a VacationMemory,
 }
 
@@ -30,20 +31,22 @@ impl Vacation {
             return self.look(seat, memory, resources).await;
         }
         let client = seat.client;
-        let (answer, attempts) = transact(&memory.writer, async |tx| {
-            let attempt = VacationAttempt { vacation: self, tx, memory };
-            let added = match task {
-                VacationTask::Look(_) => unreachable!("done above"),
-                VacationTask::Reserve(customer, resources) => {
-                    attempt.reserve(*customer, resources).await?
-                }
-                VacationTask::Delete(customer) => attempt.delete(*customer).await?,
-                VacationTask::Update(updates) => attempt.update(updates).await?,
-            };
-            self.ledgers.of(client).set_out(added);
-            Ok(())
-        })
-        .await;
+        let (answer, attempts) = memory
+            .writer
+            .transact(async |tx| {
+                let attempt = VacationAttempt { vacation: self, tx, memory };
+                let added = match task {
+                    VacationTask::Look(_) => unreachable!("done above"),
+                    VacationTask::Reserve(customer, resources) => {
+                        attempt.reserve(*customer, resources).await?
+                    }
+                    VacationTask::Delete(customer) => attempt.delete(*customer).await?,
+                    VacationTask::Update(updates) => attempt.update(updates).await?,
+                };
+                self.ledgers.of(client).set_out(added);
+                Ok(())
+            })
+            .await;
         let ended = ended(answer);
         self.ledgers.of(client).settle(&ended);
         (ended, attempts)
@@ -55,23 +58,25 @@ impl Vacation {
         memory: &VacationMemory,
         resources: &[ResourceRow],
     ) -> (Ended, u32) {
-        let (answer, attempts) = transact(&memory.reader, async |tx| {
-            // All at once, or each in a part of its own.
-            let in_part = if self.nesting.is_flat() { resources.len() } else { 1 };
-            let mut found = Vec::with_capacity(resources.len());
-            for some in resources.chunks(in_part) {
-                let look = async |tx: &Tx| {
-                    let keys = some.iter().map(|resource| resource.price_key());
-                    tx.get_many(memory.resources, keys).await
-                };
-                let prices = self.nesting.run(tx, look).await?;
-                for price in prices.iter().flatten() {
-                    found.push(decode_price(price)?);
+        let (answer, attempts) = memory
+            .reader
+            .transact(async |tx| {
+                // All at once, or each in a part of its own.
+                let in_part = if self.nesting.is_flat() { resources.len() } else { 1 };
+                let mut found = Vec::with_capacity(resources.len());
+                for some in resources.chunks(in_part) {
+                    let look = async |tx: &Tx| {
+                        let keys = some.iter().map(|resource| resource.price_key());
+                        tx.get_many(memory.resources, keys).await
+                    };
+                    let prices = self.nesting.part(tx, look).await?;
+                    for price in prices.iter().flatten() {
+                        found.push(decode_price(price)?);
+                    }
                 }
-            }
-            Ok(found)
-        })
-        .await;
+                Ok(found)
+            })
+            .await;
         if let Ok(prices) = &answer {
             let mut ledger = self.ledgers.of(seat.client);
             ledger.looks += prices.len() as u64;
@@ -90,8 +95,18 @@ impl VacationAttempt<'_> {
         part: impl AsyncFn(VacationAttempt<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let VacationAttempt { vacation, memory, .. } = *self;
-        let run = async |tx: &Tx| part(VacationAttempt { vacation, tx, memory }).await;
-        vacation.nesting.run(self.tx, run).await
+        let run = async |tx: &Tx| part(VacationAttempt { vacation, tx: tx.into(), memory }).await;
+        vacation.nesting.part(self.tx, run).await
+    }
+
+    /// Does what is no part of it, unless all is.
+    async fn rest<T>(
+        &self,
+        rest: impl AsyncFn(VacationAttempt<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let VacationAttempt { vacation, memory, .. } = *self;
+        let run = async |tx: &Tx| rest(VacationAttempt { vacation, tx: tx.into(), memory }).await;
+        vacation.nesting.rest(self.tx, run).await
     }
 
     async fn price(&self, resource: ResourceRow) -> Result<Option<u32>, Error> {
@@ -145,7 +160,7 @@ impl VacationAttempt<'_> {
         if wanted.is_empty() {
             return Ok([0, 0]);
         }
-        let there = self.entries(customer).await?;
+        let there = self.rest(async |rest| rest.entries(customer).await).await?;
         let is_new = there.is_none();
         let mut entries = there.unwrap_or_default();
         let before = entries.len();
@@ -158,7 +173,7 @@ impl VacationAttempt<'_> {
             }
         }
         if is_new || entries.len() > before {
-            self.put_customer(customer, &entries).await?;
+            self.rest(async |rest| rest.put_customer(customer, &entries).await).await?;
         }
         Ok([0, i64::from(is_new)])
     }
@@ -173,11 +188,16 @@ impl VacationAttempt<'_> {
     }
 
     async fn delete(&self, customer: u32) -> Result<Added, Error> {
-        let Some(entries) = self.entries(customer).await? else { return Ok([0, 0]) };
+        let found = self.rest(async |rest| rest.entries(customer).await).await?;
+        let Some(entries) = found else { return Ok([0, 0]) };
         for entry in &entries {
             self.part(async |part| part.count(entry.resource, [-1, 1, 0]).await).await?;
         }
-        self.tx.delete(self.memory.customers, customer_key(customer)).await?;
+        let customers = self.memory.customers;
+        let delete = async |rest: VacationAttempt<'_>| {
+            rest.tx.delete(customers, customer_key(customer)).await
+        };
+        self.rest(delete).await?;
         Ok([0, -1])
     }
 

@@ -84,7 +84,7 @@ impl Ycsb {
     async fn read(&self, seat: &Seat, memory: &YcsbMemory, number: u64) -> (Ended, u32) {
         let (space, key) = (memory.space, &self.keys.name(number));
         let (answer, attempts) =
-            transact(&memory.reader, async |tx| tx.get(space, key.clone()).await).await;
+            memory.reader.transact(async |tx| tx.get(space, key.clone()).await).await;
         if let Ok(value) = &answer {
             let record = value.as_ref().map(|value| self.decode(value));
             self.judge_record(seat, number, record);
@@ -137,7 +137,7 @@ impl Ycsb {
         let (space, key) = (memory.space, &self.keys.name(number));
         let range = &Range::of::<SmallBytes>(key..).limit(rows);
         let (answer, attempts) =
-            transact(&memory.reader, async |tx| tx.scan(space, range.clone()).await).await;
+            memory.reader.transact(async |tx| tx.scan(space, range.clone()).await).await;
         if let Ok(found) = &answer {
             if number < self.keys.first_count() {
                 let first = found.first().map(|(_, value)| self.decode(value));

@@ -33,13 +33,15 @@ mod ledger;
 mod record;
 mod transactional;
 
+use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Index, Space, SpaceOptions};
 
 use crate::check::Check;
 use crate::distribution::Distribution;
 use crate::loading::write_missing;
-use crate::nesting::{NESTING, NestingPlan};
+use crate::nesting::{NestingPlan, PATIENCE};
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
+use crate::parted::{NESTING_BY_ROWS, PartsDb};
 use crate::staleness::{self, StaleReads};
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload};
@@ -139,7 +141,8 @@ pub const PARAMETERS: &[Parameter] = &[
         "Whether each client of t uses records of its own, so that none conflict; no groups then.",
     ),
     staleness::PARAMETER,
-    NESTING,
+    NESTING_BY_ROWS,
+    PATIENCE,
 ];
 
 const DISTRIBUTIONS: &[&str] =
@@ -179,8 +182,8 @@ pub struct Ycsb {
 #[derive(Debug)]
 pub struct YcsbMemory {
     space: Space,
-    writer: Db,
-    reader: Db,
+    writer: PartsDb,
+    reader: PartsDb,
     distribution: Distribution,
 }
 
@@ -224,7 +227,7 @@ impl Ycsb {
             let text = format!("ranges={ranges} is more than there are: {choices} of {reads} keys");
             return Err(ParameterError::Incompatible(text));
         }
-        let nesting = NestingPlan::new(values);
+        let nesting = NestingPlan::by_rows(values);
         if matches!(variant, YcsbVariant::Core(_)) && !nesting.is_flat() {
             let given = values.word("nesting");
             let text = format!(
@@ -278,7 +281,8 @@ impl Workload for Ycsb {
     type Memory = YcsbMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        vec![(SPACE, SpaceOptions { index: self.index(), ..SpaceOptions::default() })]
+        let records = SpaceOptions { index: self.index(), ..SpaceOptions::default() };
+        std::iter::once((SPACE, records)).chain(self.nesting.space()).collect()
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -289,8 +293,8 @@ impl Workload for Ycsb {
     fn begin(&self, seat: &mut Seat) -> Result<YcsbMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
         let (space, reader) = (seat.db.space(SPACE)?, self.stale_reads.handle(&seat.db));
-        let writer = self.nesting.handle(seat.node, &seat.db, "updates");
-        let reader = self.nesting.handle(seat.node, &reader, "reads");
+        let writer = self.nesting.parts_handle(seat.node, &seat.db, "updates")?;
+        let reader = self.nesting.parts_handle(seat.node, &reader, "reads")?;
         Ok(YcsbMemory { space, writer, reader, distribution: self.distribution.clone() })
     }
 
@@ -303,11 +307,17 @@ impl Workload for Ycsb {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        checks::check(self, db).await
+        let mut checks = checks::check(self, db).await?;
+        self.nesting.check_ended(db, &mut checks).await?;
+        Ok(checks)
     }
 
     fn notes(&self) -> Vec<String> {
         self.nesting.notes()
+    }
+
+    fn open_children(&self) -> Option<NestingCounts> {
+        self.nesting.counts()
     }
 }
 

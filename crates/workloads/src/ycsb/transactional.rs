@@ -9,8 +9,9 @@ use muesli_core::Row;
 
 use super::record::{Record, UNITS};
 use super::{Ycsb, YcsbMemory};
+use crate::parted::PartsTx;
 use crate::tally::Ended;
-use crate::workload::{Seat, ended, transact};
+use crate::workload::{Seat, ended};
 
 /// What an update of a range does, drawn before its first attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +74,7 @@ impl Ycsb {
         whole_group: bool,
     ) -> (Ended, u32) {
         let (answer, attempts) =
-            transact(&memory.reader, async |tx| self.records(tx, memory, numbers).await).await;
+            memory.reader.transact(async |tx| self.records(tx, memory, numbers).await).await;
         if let Ok(records) = &answer {
             for (number, record) in numbers.iter().zip(records) {
                 self.judge_record(seat, *number, Some(Ok(*record)));
@@ -88,17 +89,17 @@ impl Ycsb {
     /// Reads records all of which must be there, each in a part of its own.
     async fn records(
         &self,
-        tx: &Tx,
+        tx: PartsTx<'_>,
         memory: &YcsbMemory,
         numbers: &[u64],
     ) -> Result<Vec<Record>, Error> {
         if self.nesting.is_flat() {
-            return self.records_of_part(tx, memory, numbers).await;
+            return self.records_of_part(&tx, memory, numbers).await;
         }
         let mut records = Vec::with_capacity(numbers.len());
         for number in numbers {
             let read = async |tx: &Tx| self.records_of_part(tx, memory, &[*number]).await;
-            records.extend(self.nesting.run(tx, read).await?);
+            records.extend(self.nesting.part(tx, read).await?);
         }
         Ok(records)
     }
@@ -136,22 +137,26 @@ impl Ycsb {
         whole_group: bool,
     ) -> (Ended, u32) {
         let client = seat.client;
-        let (answer, attempts) = transact(&memory.writer, async |tx| {
-            if !self.nesting.is_flat() {
+        let (answer, attempts) = memory
+            .writer
+            .transact(async |tx| {
+                if !self.nesting.is_flat() {
+                    self.ledgers.of(client).set_out(changed as u64);
+                    return self
+                        .change_each(tx, memory, numbers, (first, changed), whole_group)
+                        .await;
+                }
+                let records = self.records(tx, memory, numbers).await?;
                 self.ledgers.of(client).set_out(changed as u64);
-                return self.change_each(tx, memory, numbers, (first, changed), whole_group).await;
-            }
-            let records = self.records(tx, memory, numbers).await?;
-            self.ledgers.of(client).set_out(changed as u64);
-            for step in 0..changed {
-                let record = &records[(first + step) % records.len()];
-                let units = if whole_group { moved(step, changed) } else { 0 };
-                let value = self.layout.encode(&record.changed(units));
-                tx.put(memory.space, self.keys.name(record.number), value).await?;
-            }
-            Ok(())
-        })
-        .await;
+                for step in 0..changed {
+                    let record = &records[(first + step) % records.len()];
+                    let units = if whole_group { moved(step, changed) } else { 0 };
+                    let value = self.layout.encode(&record.changed(units));
+                    tx.put(memory.space, self.keys.name(record.number), value).await?;
+                }
+                Ok(())
+            })
+            .await;
         let ended = ended(answer);
         self.ledgers.of(client).settle(&ended);
         (ended, attempts)
@@ -160,7 +165,7 @@ impl Ycsb {
     /// The same with a part for each record, which writes it if it is one of those that change.
     async fn change_each(
         &self,
-        tx: &Tx,
+        tx: PartsTx<'_>,
         memory: &YcsbMemory,
         numbers: &[u64],
         (first, changed): (usize, usize),
@@ -177,7 +182,7 @@ impl Ycsb {
                 let value = self.layout.encode(&record.changed(units));
                 tx.put(memory.space, self.keys.name(*number), value).await
             };
-            self.nesting.run(tx, change).await?;
+            self.nesting.part(tx, change).await?;
         }
         Ok(())
     }
@@ -215,17 +220,20 @@ impl Ycsb {
     }
 
     async fn scan_groups(&self, seat: &Seat, memory: &YcsbMemory, firsts: &[u64]) -> (Ended, u32) {
-        let (answer, attempts) = transact(&memory.reader, async |tx| {
-            let mut found = Vec::with_capacity(firsts.len());
-            for first in firsts {
-                let range = &self.range(*first);
-                let scan =
-                    async |tx: &Tx| self.decode_rows(&tx.scan(memory.space, range.clone()).await?);
-                found.push(self.nesting.run(tx, scan).await?);
-            }
-            Ok(found)
-        })
-        .await;
+        let (answer, attempts) = memory
+            .reader
+            .transact(async |tx| {
+                let mut found = Vec::with_capacity(firsts.len());
+                for first in firsts {
+                    let range = &self.range(*first);
+                    let scan = async |tx: &Tx| {
+                        self.decode_rows(&tx.scan(memory.space, range.clone()).await?)
+                    };
+                    found.push(self.nesting.part(tx, scan).await?);
+                }
+                Ok(found)
+            })
+            .await;
         if let Ok(found) = &answer {
             for (first, records) in firsts.iter().zip(found) {
                 self.judge_group(seat, *first, records);
@@ -241,16 +249,18 @@ impl Ycsb {
         changes: &[RangeChange],
     ) -> (Ended, u32) {
         let client = seat.client;
-        let (answer, attempts) = transact(&memory.writer, async |tx| {
-            let mut counted = 0;
-            for change in changes {
-                let part = async |tx: &Tx| self.change_range(tx, memory, *change).await;
-                counted += self.nesting.run(tx, part).await?;
-            }
-            self.ledgers.of(client).set_out(counted);
-            Ok(())
-        })
-        .await;
+        let (answer, attempts) = memory
+            .writer
+            .transact(async |tx| {
+                let mut counted = 0;
+                for change in changes {
+                    let part = async |tx: &Tx| self.change_range(tx, memory, *change).await;
+                    counted += self.nesting.part(tx, part).await?;
+                }
+                self.ledgers.of(client).set_out(counted);
+                Ok(())
+            })
+            .await;
         let ended = ended(answer);
         self.ledgers.of(client).settle(&ended);
         (ended, attempts)

@@ -2,6 +2,7 @@
 //! of theirs that are broken are noticed.
 
 mod broken;
+mod row_locks;
 
 use muesli_check::{HandlerStats, RootStats};
 use muesli_sim::plan::fault::FaultKinds;

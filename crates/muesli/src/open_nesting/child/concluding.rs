@@ -42,6 +42,7 @@ impl OpenTx {
         E: From<Error>,
     {
         self.ahead.ask(&keys);
+        self.level.reads_ahead(&self.ahead);
         let (mut body, mut reading) = (pin!(body), pin!(self.read_ahead(keys)));
         let mut read = None;
         let done = poll_fn(|cx| {
@@ -126,6 +127,7 @@ impl OpenTx {
         for (lock, mode) in &how.locks {
             self.take(lock.clone(), mode).await?;
         }
+        self.lock_rows(how).await?;
         let concluded = self.hand_over(how).await;
         pass_conflict(&self.raw, &self.tx);
         let concluded = concluded?;

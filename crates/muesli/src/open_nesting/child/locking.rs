@@ -93,7 +93,10 @@ impl OpenTx {
     /// [`Error::LockRefused`]: it is to be run again. [`Error::Nesting`]; what
     /// [`Tx`](crate::Tx) says.
     pub(in crate::open_nesting) async fn look_at_locks(&self) -> Result<(), Error> {
-        let asked = self.scope.take_asked();
+        let mut asked = self.scope.take_asked();
+        if self.scope.take_asked_for_rows() {
+            asked.append(&mut self.row_locks(&self.level.used_rows()));
+        }
         if asked.is_empty() || self.tx.conflict().is_some() {
             return Ok(());
         }

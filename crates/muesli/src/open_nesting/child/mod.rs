@@ -5,6 +5,7 @@ mod closed;
 mod concluding;
 mod locking;
 mod parts;
+mod row_locks;
 
 use std::borrow::Borrow;
 use std::ops::Deref;

@@ -91,6 +91,9 @@ impl OpenTx {
         for (lock, mode) in &how.locks {
             self.take(lock.clone(), mode).await?;
         }
+        if how.locks_rows {
+            self.scope.ask_for_rows();
+        }
         let (handlers, mut calls) = {
             let mut handed = self.handed();
             (handed.handlers.clone(), std::mem::take(&mut handed.of_parts))

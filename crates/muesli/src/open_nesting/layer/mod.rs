@@ -14,6 +14,7 @@ use std::time::Duration;
 use muesli_core::{LevelRole, Nanos, TxnLevel, TxnOptions, client};
 use serde::de::DeserializeOwned;
 
+use super::put_back::{PUT_BACK, put_back};
 use super::rows::{HandlerCall, LayerRows, ScopeEnd, ScopeId};
 use crate::data::space::Space;
 use crate::database::handle::Db;
@@ -76,6 +77,8 @@ pub enum NestingSwitch {
     /// A child's locks are taken by its own commit. Broken, they are looked at in it, and taken by
     /// another transaction after it.
     LockInCommit,
+    /// Who locks rows locks ranges of them, too.
+    LockRanges,
     /// One that only looks takes its lock, too.
     LockReads,
     /// Who is refused a lock gives back those that its innermost scope holds. Broken, the child
@@ -238,6 +241,9 @@ impl OpenNesting {
     /// # Errors
     /// [`Error::Nesting`]: this client knows none of the name.
     pub(super) fn find(&self, call: &HandlerCall) -> Result<HandlerFn, Error> {
+        if call.name == PUT_BACK {
+            return Ok(Arc::new(|tx, arguments| put_back(tx, arguments)));
+        }
         self.handlers.get(&call.name).cloned().ok_or_else(|| {
             Error::Nesting(format!(
                 "there is no handler `{}`: register it by `OpenNesting::handler`",

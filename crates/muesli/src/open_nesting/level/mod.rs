@@ -19,21 +19,26 @@
 //! committed. Their compensations have written the same keys, and the transaction, which goes on
 //! with a snapshot from before all of that, could not commit with any of them, whoever undid what.
 
+mod before;
 mod reads;
 #[cfg(test)]
 mod tests;
 mod written;
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use muesli_core::{Row, Scan, SmallBytes, SpaceId};
 
+use super::ahead::ReadAhead;
 use crate::error::Error;
-use crate::transaction::detour::{Access, AccessWatcher};
-pub(super) use reads::ReadNotes;
-use reads::{FoundDigest, OwnValue, SpaceKey};
+use crate::transaction::detour::{Access, AccessWatcher, ChildMark};
+use before::RowsBefore;
+pub(super) use before::{UsedRows, WrittenRow};
+use reads::OwnValue;
+pub(super) use reads::{FoundDigest, ReadNotes, SpaceKey};
 use written::WrittenKeys;
 
 /// What levels of one tree may do.
@@ -66,6 +71,10 @@ pub(super) struct NestingLevel {
     /// The layer's own space, which bodies leave alone.
     layer: SpaceId,
     allowed: AllowedAccess,
+    /// Whether its transaction locks the rows that it uses, and can put back what it wrote.
+    locks_rows: bool,
+    /// What is read beside bodies.
+    ahead: Mutex<Vec<Weak<ReadAhead>>>,
     accesses: Mutex<Accesses>,
 }
 
@@ -73,6 +82,8 @@ pub(super) struct NestingLevel {
 struct Accesses {
     read: ReadNotes,
     written: WrittenKeys,
+    /// Where that is to be put back, what there was before.
+    before: RowsBefore,
     /// What open descendants have committed.
     below: WrittenKeys,
     /// Which of them wrote it last: the number of the child, of its child, and so on.
@@ -109,10 +120,22 @@ pub(super) enum ClosedEnd {
 impl NestingLevel {
     pub fn new(layer: SpaceId, parent: Option<&Arc<NestingLevel>>) -> NestingLevel {
         let (depth, is_closed) = (parent.map_or(0, |parent| parent.depth + 1), false);
+        let (locks_rows, ahead) = (false, Mutex::default());
         let allowed = parent.map_or_else(AllowedAccess::default, |parent| parent.allowed);
         let (parent, accesses) = (parent.cloned(), Mutex::default());
         let (number, begun) = (0, AtomicU64::new(0));
-        NestingLevel { depth, parent, number, begun, is_closed, layer, allowed, accesses }
+        NestingLevel {
+            depth,
+            parent,
+            number,
+            begun,
+            is_closed,
+            layer,
+            allowed,
+            locks_rows,
+            ahead,
+            accesses,
+        }
     }
 
     /// An open child of this level, of this number.
@@ -132,7 +155,12 @@ impl NestingLevel {
 
     /// A closed child of this level.
     pub fn closed(parent: &Arc<NestingLevel>) -> NestingLevel {
-        NestingLevel { is_closed: true, ..NestingLevel::new(parent.layer, Some(parent)) }
+        let locks_rows = parent.locks_rows;
+        NestingLevel {
+            is_closed: true,
+            locks_rows,
+            ..NestingLevel::new(parent.layer, Some(parent))
+        }
     }
 
     fn accesses(&self) -> MutexGuard<'_, Accesses> {
@@ -181,6 +209,13 @@ impl NestingLevel {
     /// Whether open descendants have read something, whether they committed or not.
     pub fn has_read_below(&self) -> bool {
         !self.accesses().read_below.is_empty()
+    }
+
+    /// Rows are about to be read beside a body.
+    pub fn reads_ahead(&self, ahead: &Arc<ReadAhead>) {
+        let mut all = self.ahead.lock().unwrap_or_else(|broken| broken.into_inner());
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(ahead));
     }
 
     /// What it and its open descendants have read.
@@ -236,7 +271,7 @@ impl NestingLevel {
     /// A closed child of this one ended.
     pub fn take_closed(&self, child: &NestingLevel, end: ClosedEnd) {
         assert!(child.is_closed, "an open child keeps what it accessed to itself: {child:?}");
-        let Accesses { read, mut written, mut below, mut writers, read_below, fault: _ } =
+        let Accesses { read, mut written, before, mut below, mut writers, read_below, fault: _ } =
             std::mem::take(&mut *child.accesses());
         let mut own = self.accesses();
         if end != ClosedEnd::Merged {
@@ -249,6 +284,9 @@ impl NestingLevel {
             own.read.append(read);
         }
         if end == ClosedEnd::Merged {
+            if self.locks_rows {
+                own.take_changed(before, &written);
+            }
             own.written.append(&mut written);
         }
     }
@@ -276,12 +314,24 @@ impl NestingLevel {
         if let Some(text) = clash.filter(|_| self.allowed.are_separate) {
             return Err(self.blame(Error::Nesting(text)));
         }
+        if let (Access::Act(space, key), true) = (access, self.locks_rows) {
+            return Err(self.blame(Error::Nesting(format!(
+                "an open child that locks rows changes key `{key:?}` of space number {} by a \
+                 delayed action, before which nobody knows what is to be put back: read and write \
+                 it, or name the locks and the compensation",
+                space.0
+            ))));
+        }
         let mut own = self.accesses();
         match access {
             Access::Read(space, key) => own.read.ask((space, key.clone())),
             Access::Scan(scan) => own.read.ask_range(scan),
             Access::Write(space, key, value) => {
-                own.written.write((space, key.clone()), Some(FoundDigest::of_value(value)));
+                let (key, left) = ((space, key.clone()), Some(FoundDigest::of_value(value)));
+                if self.locks_rows {
+                    own.note_write(&key);
+                }
+                own.written.write(key, left);
             }
             Access::Act(space, key) => {
                 own.written.act((space, key.clone()));
@@ -353,6 +403,20 @@ fn verb(access: Access<'_>) -> &'static str {
 }
 
 impl AccessWatcher for NestingLevel {
+    fn begin_child(&self) -> Pin<Box<dyn Future<Output = ChildMark> + Send + '_>> {
+        Box::pin(async {
+            let all = self.ahead.lock().unwrap_or_else(|broken| broken.into_inner()).clone();
+            for ahead in all.iter().filter_map(Weak::upgrade) {
+                ahead.idle().await;
+            }
+            self.accesses().mark()
+        })
+    }
+
+    fn undo_child(&self, from: ChildMark) {
+        self.accesses().undo_to(from);
+    }
+
     fn note(&self, access: Access<'_>) -> Result<(), Error> {
         let space = match access {
             Access::Read(space, _) | Access::Write(space, ..) | Access::Act(space, _) => space,
@@ -379,14 +443,29 @@ impl AccessWatcher for NestingLevel {
         self.accesses().written.acts_at_once(&(space, key.clone()));
     }
 
+    fn reads_before_write(&self, space: SpaceId, key: &SmallBytes) -> bool {
+        self.locks_rows && !self.knows_before(&(space, key.clone()))
+    }
+
     fn found(&self, space: SpaceId, key: &SmallBytes, value: Option<&SmallBytes>) {
         let key = (space, key.clone());
         let own = self.own_value(&key);
-        self.accesses().read.found(key, value, own);
+        let is_before = self.locks_rows && !self.has_written_row(&key);
+        let mut accesses = self.accesses();
+        if is_before {
+            accesses.note_found(key.clone(), value.cloned());
+        }
+        accesses.read.found(key, value, own);
     }
 
     fn found_range(&self, scan: &Scan, rows: &[Row]) {
         let own = self.own_within(scan);
+        for (key, value) in rows.iter().filter(|_| self.locks_rows) {
+            let key = (scan.space, key.clone());
+            if !self.has_written_row(&key) {
+                self.accesses().note_found(key, Some(value.clone()));
+            }
+        }
         self.accesses().read.found_range(scan, rows, &own);
     }
 }

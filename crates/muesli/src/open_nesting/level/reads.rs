@@ -11,12 +11,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::{Row, Scan, SmallBytes, SpaceId};
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 pub(in crate::open_nesting) type SpaceKey = (SpaceId, SmallBytes);
 
 /// A value, or rows, of which no more is to be known than whether others are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::open_nesting) struct FoundDigest(u128);
 
 impl FoundDigest {
@@ -179,6 +180,11 @@ impl ReadNotes {
 
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.scans.is_empty()
+    }
+
+    /// The keys that were asked for.
+    pub fn keys(&self) -> impl Iterator<Item = &SpaceKey> {
+        self.keys.keys()
     }
 
     /// Whether this key was asked for.

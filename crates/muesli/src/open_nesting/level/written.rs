@@ -20,6 +20,14 @@ impl WrittenKeys {
         self.0.insert(key, value);
     }
 
+    /// A key is as it was before it was written.
+    pub fn unwrite(&mut self, key: SpaceKey, before: Option<OwnValue>) {
+        match before {
+            Some(value) => drop(self.0.insert(key, value)),
+            None => drop(self.0.remove(&key)),
+        }
+    }
+
     /// A key is changed by an action, perhaps later.
     pub fn act(&mut self, key: SpaceKey) {
         self.0.entry(key).or_insert(None);

@@ -10,6 +10,7 @@ mod figure_5_2;
 mod handlers;
 mod levels;
 mod objects;
+mod row_locks;
 mod stops;
 mod undecided;
 mod waits;

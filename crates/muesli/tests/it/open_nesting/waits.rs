@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use muesli::open_nesting::{LockMode, OpenTx};
-use muesli::{Error, Index, Limits, Options, Range, Space, SpaceOptions};
+use muesli::{Error, Index, Limits, Options, Range, Space, SpaceOptions, Tx};
 
 use super::{Bench, add, add_open, read_open};
 
@@ -174,4 +174,37 @@ fn what_is_too_large_to_be_watched_is_looked_at_again_and_again() {
     });
     assert_eq!((ended, giver.join().unwrap()), (Ok(1), Ok(1)));
     assert!(runs.count() > 2, "it was run {} times", runs.count());
+}
+
+/// An open child tries one thing or another, by what knows nothing of open children.
+#[test]
+fn an_open_child_waits_with_alternatives_that_are_plain() {
+    for with_row_locks in [false, true] {
+        let bench = Bench::new();
+        let (numbers, runs) = (bench.numbers, Runs::default());
+        let (giver, run) = (giver(&bench, &runs), runs.clone());
+        let ended = bench.run(async move |tx| {
+            run.one_more();
+            let either = async |child: &OpenTx| -> Result<i64, Error> {
+                let plain: &Tx = child;
+                let first =
+                    async |tx: &Tx| match numbers.typed::<String, i64>().get(tx, "never").await? {
+                        None => tx.retry(),
+                        Some(number) => Ok(number),
+                    };
+                let second =
+                    async |tx: &Tx| match numbers.typed::<String, i64>().get(tx, "own").await? {
+                        None => tx.retry(),
+                        Some(number) => Ok(number),
+                    };
+                plain.or_else(first, second).await
+            };
+            match with_row_locks {
+                true => tx.open_atomic((), either).with_row_locks().await,
+                false => tx.open_atomic((), either).await,
+            }
+        });
+        assert_eq!((ended, giver.join().unwrap()), (Ok(1), Ok(1)), "{with_row_locks}");
+        bench.assert_nothing_is_left();
+    }
 }

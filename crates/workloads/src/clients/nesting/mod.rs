@@ -9,23 +9,13 @@ pub mod roots;
 use std::time::Duration;
 
 use muesli::nesting_choice::NestingModel;
-use muesli::open_nesting::{NestingCounts, NestingLimits};
+use muesli::open_nesting::{NestingCounts, NestingLimits, NestingSwitch};
 use muesli::{Db, Error, Tx};
 use muesli_core::NodeId;
 
 use crate::parameters::{Parameter, ParameterError, ParameterKind, Values};
 use choices::NodeChoices;
 use open_layer::CountedLayers;
-
-/// What workloads take whose transactions have parts.
-pub const NESTING: Parameter = Parameter::new(
-    "nesting",
-    "flat",
-    ParameterKind::Choice(&["flat", "closed", "checkpoints", "auto"]),
-    "Whether parts of a transaction are run again with all of it (flat), or as children (closed), \
-     or from a checkpoint before each of them (checkpoints); or as children where that is found to \
-     be the better (auto).",
-);
 
 /// What workloads take whose parts can be undone after their commit, too.
 pub const NESTING_OR_OPEN: Parameter = Parameter::new(
@@ -73,6 +63,8 @@ pub struct NestingPlan {
     choices: NodeChoices,
     /// Layers for open children.
     counted: CountedLayers,
+    /// For tests: a rule of these that is broken, where they lock rows.
+    broken: Option<NestingSwitch>,
 }
 
 impl NestingPlan {
@@ -85,6 +77,7 @@ impl NestingPlan {
             patience: Duration::ZERO,
             choices: NodeChoices::default(),
             counted: CountedLayers::default(),
+            broken: None,
         }
     }
 
@@ -143,6 +136,16 @@ impl NestingPlan {
              {most} at most: give fewer calls, or nesting=flat, closed or checkpoints"
         );
         Err(ParameterError::Incompatible(text))
+    }
+
+    /// For tests: breaks a rule of open children that lock rows.
+    pub fn without(self, switch: NestingSwitch) -> NestingPlan {
+        NestingPlan { broken: Some(switch), ..self }
+    }
+
+    /// The rule that is broken.
+    pub(crate) fn broken(&self) -> Option<NestingSwitch> {
+        self.broken
     }
 
     /// Whether transactions have no parts.

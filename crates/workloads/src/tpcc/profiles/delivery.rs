@@ -10,7 +10,7 @@ use crate::tpcc::Tpcc;
 use crate::tpcc::ids::DistrictId;
 use crate::tpcc::ledger::Update;
 use crate::tpcc::terminal::{Terminal, there};
-use crate::workload::{Seat, ended, transact};
+use crate::workload::{Seat, ended};
 
 /// What is written to the orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,26 +35,31 @@ impl Tpcc {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let input = DeliveryInput::draw(seat);
         let client = seat.client;
-        let (answer, attempts) = transact(&terminal.writers.delivery, async |tx| {
-            let districts = self.scale.districts_of(warehouse);
-            let found = match self.nesting.is_flat() {
-                true => try_join_all(districts.map(|it| deliver(tx, terminal, it, input))).await?,
-                // A transaction has one part at a time.
-                false => {
-                    let mut found = Vec::new();
-                    for district in districts {
-                        let part = async |tx: &Tx| deliver(tx, terminal, district, input).await;
-                        found.push(self.nesting.run(tx, part).await?);
+        let (answer, attempts) = terminal
+            .writers
+            .delivery
+            .transact(async |tx| {
+                let districts = self.scale.districts_of(warehouse);
+                let found = match self.nesting.is_flat() {
+                    true => {
+                        try_join_all(districts.map(|it| deliver(&tx, terminal, it, input))).await?
                     }
-                    found
-                }
-            };
-            let delivered: Vec<_> = found.into_iter().flatten().collect();
-            let skipped = usize::from(self.scale.districts) - delivered.len();
-            self.ledgers.of(client).set_out(Update::Delivery(delivered));
-            Ok(skipped)
-        })
-        .await;
+                    // A transaction has one part at a time.
+                    false => {
+                        let mut found = Vec::new();
+                        for district in districts {
+                            let part = async |tx: &Tx| deliver(tx, terminal, district, input).await;
+                            found.push(self.nesting.part(tx, part).await?);
+                        }
+                        found
+                    }
+                };
+                let delivered: Vec<_> = found.into_iter().flatten().collect();
+                let skipped = usize::from(self.scale.districts) - delivered.len();
+                self.ledgers.of(client).set_out(Update::Delivery(delivered));
+                Ok(skipped)
+            })
+            .await;
         if let Ok(skipped) = answer {
             self.ledgers.of(client).skipped += skipped as u64;
         }

@@ -7,13 +7,14 @@ use muesli::{Error, Tx};
 use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;
+use crate::parted::PartsTx;
 use crate::tally::Ended;
 use crate::tpcc::ids::{CustomerId, CustomerOrder, DistrictId, ItemId, LineId, StockId};
 use crate::tpcc::ledger::Update;
 use crate::tpcc::rows::{Order, OrderLine, Stock};
 use crate::tpcc::terminal::{Terminal, there};
 use crate::tpcc::{Tpcc, draws};
-use crate::workload::{Seat, ended, transact};
+use crate::workload::{Seat, ended};
 
 /// A line as it was keyed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,14 +47,17 @@ impl Tpcc {
         let entered = (seat.clock)().0 / 1_000;
         let input = &self.draw_order(warehouse, entered, &mut seat.chance);
         let client = seat.client;
-        let (answer, attempts) = transact(&terminal.writers.new_order, async |tx| {
-            self.ledgers.of(client).set_out(Update::NewOrder(input.customer.district));
-            match self.nesting.is_flat() {
-                true => self.enter_order(tx, terminal, input).await,
-                false => self.enter_in_parts(tx, terminal, input).await,
-            }
-        })
-        .await;
+        let (answer, attempts) = terminal
+            .writers
+            .new_order
+            .transact(async |tx| {
+                self.ledgers.of(client).set_out(Update::NewOrder(input.customer.district));
+                match self.nesting.is_flat() {
+                    true => self.enter_order(&tx, terminal, input).await,
+                    false => self.enter_in_parts(tx, terminal, input).await,
+                }
+            })
+            .await;
         if input.unused && answer.is_ok() {
             let complain = || format!("an order of {:?}", input.customer);
             self.ledgers.of(client).wrong_commits.add(complain);
@@ -127,7 +131,7 @@ impl Tpcc {
     /// The same, with a part for what is read of the order's head, its number, and each line.
     async fn enter_in_parts(
         &self,
-        tx: &Tx,
+        tx: PartsTx<'_>,
         terminal: &Terminal,
         input: &NewOrderInput,
     ) -> Result<i64, Error> {
@@ -140,13 +144,13 @@ impl Tpcc {
             )
             .await
         };
-        let (warehouse, row, customer) = self.nesting.run(tx, read_head).await?;
+        let (warehouse, row, customer) = self.nesting.part(tx, read_head).await?;
         let take_number = async |tx: &Tx| {
             let number = there(tables.next_order.get(tx, &district).await?, "D_NEXT_O_ID")?;
             tables.next_order.put(tx, &district, &(number + 1)).await?;
             Ok(number)
         };
-        let number = self.nesting.run(tx, take_number).await?;
+        let number = self.nesting.part(tx, take_number).await?;
         let mut sum = 0;
         for (line, place) in input.lines.iter().zip(1..) {
             let id = LineId { order: district.order(number), number: place };
@@ -161,9 +165,10 @@ impl Tpcc {
                 tables.order_lines.put(tx, &id, &row).await?;
                 Ok(row.amount)
             };
-            sum += self.nesting.run(tx, enter).await?;
+            sum += self.nesting.part(tx, enter).await?;
         }
-        self.put_order(tx, terminal, input, number).await?;
+        let put = async |tx: &Tx| self.put_order(tx, terminal, input, number).await;
+        self.nesting.rest(tx, put).await?;
         let (warehouse, row) = (there(warehouse, "a warehouse")?, there(row, "a district")?);
         Ok(total(sum, there(customer, "a customer")?.discount, [warehouse.tax, row.tax]))
     }

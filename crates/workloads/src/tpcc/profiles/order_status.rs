@@ -9,7 +9,7 @@ use crate::tpcc::ids::{CustomerId, OrderId};
 use crate::tpcc::rows::{Order, OrderLine};
 use crate::tpcc::tables::Tables;
 use crate::tpcc::terminal::{Terminal, there};
-use crate::workload::{Seat, ended, transact};
+use crate::workload::{Seat, ended};
 
 /// A line as the terminal shows it: all of it but S_DIST_xx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,20 +47,23 @@ impl Tpcc {
         let district = self.draw_district(warehouse, &mut seat.chance);
         let who = &self.draw_customer(&mut seat.chance);
         let tables = &terminal.tables;
-        let (answer, attempts) = transact(&terminal.reader, async |tx| {
-            let find =
-                async |tx: &Tx| tables.find_customer(tx, district, who, self.reads_each).await;
-            let (customer, _) = self.nesting.run(tx, find).await?;
-            let look = async |tx: &Tx| match self.reads_each {
-                true => self.newest_of_all(tx, tables, customer).await,
-                false => newest_order(tx, tables, customer).await,
-            };
-            let Some((id, order)) = self.nesting.run(tx, look).await? else { return Ok(None) };
-            let scan = async |tx: &Tx| tables.order_lines.range(tx, KeyRange::prefix(&id)).await;
-            let lines = self.nesting.run(tx, scan).await?;
-            Ok(Some((id, order, lines)))
-        })
-        .await;
+        let (answer, attempts) = terminal
+            .reader
+            .transact(async |tx| {
+                let find =
+                    async |tx: &Tx| tables.find_customer(tx, district, who, self.reads_each).await;
+                let (customer, _) = self.nesting.part(tx, find).await?;
+                let look = async |tx: &Tx| match self.reads_each {
+                    true => self.newest_of_all(tx, tables, customer).await,
+                    false => newest_order(tx, tables, customer).await,
+                };
+                let Some((id, order)) = self.nesting.part(tx, look).await? else { return Ok(None) };
+                let scan =
+                    async |tx: &Tx| tables.order_lines.range(tx, KeyRange::prefix(&id)).await;
+                let lines = self.nesting.part(tx, scan).await?;
+                Ok(Some((id, order, lines)))
+            })
+            .await;
         if let Ok(Some((id, order, lines))) = &answer {
             let delivered = lines.iter().filter(|(_, line)| line.delivered.is_some()).count();
             self.judge_order(seat, *id, order, [lines.len(), delivered]);

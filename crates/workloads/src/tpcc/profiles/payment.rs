@@ -8,13 +8,14 @@ use muesli::{Error, Tx};
 use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;
+use crate::parted::PartsTx;
 use crate::tally::Ended;
 use crate::tpcc::Tpcc;
 use crate::tpcc::ids::{CustomerId, DistrictId, PaymentId};
 use crate::tpcc::ledger::Update;
 use crate::tpcc::rows::{CUSTOMER_DATA, Credit, Customer, Payment};
 use crate::tpcc::terminal::{Terminal, Who, there};
-use crate::workload::{Seat, ended, transact};
+use crate::workload::{Seat, ended};
 
 /// A payment as it was keyed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +41,11 @@ impl Tpcc {
         self.ledgers.of(seat.client).set_out(Update::Payment(sequence));
         let (writer, date) = (seat.client + 1, (seat.clock)().0 / 1_000);
         let input = &self.draw_payment(warehouse, (writer, sequence), date, &mut seat.chance);
-        let (answer, attempts) =
-            transact(&terminal.writers.payment, async |tx| match self.nesting.is_flat() {
-                true => self.pay(tx, terminal, input).await,
+        let (answer, attempts) = terminal
+            .writers
+            .payment
+            .transact(async |tx| match self.nesting.is_flat() {
+                true => self.pay(&tx, terminal, input).await,
                 false => self.pay_in_parts(tx, terminal, input).await,
             })
             .await;
@@ -96,7 +99,7 @@ impl Tpcc {
     /// want: the hottest comes last.
     async fn pay_in_parts(
         &self,
-        tx: &Tx,
+        tx: PartsTx<'_>,
         terminal: &Terminal,
         input: &PaymentInput,
     ) -> Result<i64, Error> {
@@ -107,20 +110,21 @@ impl Tpcc {
             self.take_from(tx, terminal, input, (id, &mut customer)).await?;
             Ok((id, customer.balance))
         };
-        let (id, balance) = self.nesting.run(tx, pay).await?;
+        let (id, balance) = self.nesting.part(tx, pay).await?;
         let add_to_district = async |tx: &Tx| {
             tables.district_ytd.add(tx, &district, amount, self.delayed).await?;
             Ok(there(tables.districts.get(tx, &district).await?, "a district")?.name)
         };
-        let district_name = self.nesting.run(tx, add_to_district).await?;
+        let district_name = self.nesting.part(tx, add_to_district).await?;
         let add_to_warehouse = async |tx: &Tx| {
             let warehouse = &district.warehouse;
             tables.warehouse_ytd.add(tx, warehouse, amount, self.delayed).await?;
             Ok(there(tables.warehouses.get(tx, warehouse).await?, "a warehouse")?.name)
         };
-        let warehouse_name = self.nesting.run(tx, add_to_warehouse).await?;
+        let warehouse_name = self.nesting.part(tx, add_to_warehouse).await?;
         let row = input.row(id, [warehouse_name, district_name]);
-        tables.history.put(tx, &input.id, &row).await?;
+        let put = async |tx: &Tx| tables.history.put(tx, &input.id, &row).await;
+        self.nesting.rest(tx, put).await?;
         Ok(balance)
     }
 

@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use muesli::{Error, KeyRange, Tx};
 use serde::{Deserialize, Serialize};
 
+use crate::parted::PartsTx;
 use crate::tally::Ended;
 use crate::tpcc::Tpcc;
 use crate::tpcc::ids::{DistrictId, LineId, StockId};
 use crate::tpcc::terminal::{Terminal, there};
-use crate::workload::{Seat, ended, transact};
+use crate::workload::{Seat, ended};
 
 /// So many orders are looked at.
 pub(in crate::tpcc) const ORDERS: u32 = 20;
@@ -37,10 +38,10 @@ impl Tpcc {
         let warehouse = terminal.warehouse(&mut seat.chance);
         let district = self.draw_district(warehouse, &mut seat.chance);
         let threshold = seat.chance.between(10, 20) as u8;
-        let (answer, attempts) = transact(&terminal.reader, async |tx| {
-            self.level(tx, terminal, district, threshold).await
-        })
-        .await;
+        let (answer, attempts) = terminal
+            .reader
+            .transact(async |tx| self.level(tx, terminal, district, threshold).await)
+            .await;
         if let Ok(level) = &answer {
             self.judge_level(seat, district, *level);
         }
@@ -60,23 +61,24 @@ impl Tpcc {
 
     async fn level(
         &self,
-        tx: &Tx,
+        tx: PartsTx<'_>,
         terminal: &Terminal,
         district: DistrictId,
         threshold: u8,
     ) -> Result<StockLevelAsked, Error> {
         let (tables, nesting) = (&terminal.tables, &self.nesting);
         let read_next = async |tx: &Tx| tables.next_order.get(tx, &district).await;
-        let next = there(nesting.run(tx, read_next).await?, "D_NEXT_O_ID")?;
+        let next = there(nesting.part(tx, read_next).await?, "D_NEXT_O_ID")?;
         let line = |order| LineId { order: district.order(order), number: 0 };
         let (from, to) = (line(next.saturating_sub(ORDERS)), line(next));
         let newest = KeyRange::of(from..to);
         let scan = async |tx: &Tx| tables.order_lines.range(tx, newest.clone()).await;
-        let lines = nesting.run(tx, scan).await?;
+        let lines = nesting.part(tx, scan).await?;
         let items: BTreeSet<u32> = lines.iter().map(|(_, line)| line.item).collect();
         let stock = |item| StockId { warehouse: district.warehouse, item };
         let stocks: Vec<_> = items.into_iter().map(stock).collect();
-        let rows = nesting.run(tx, async |tx| tables.stock.get_many(tx, &stocks).await).await?;
+        let rows =
+            nesting.part(tx, async |tx: &Tx| tables.stock.get_many(tx, &stocks).await).await?;
         let mut short = 0;
         for row in rows {
             short += u32::from(there(row, "stock")?.quantity < threshold);

@@ -9,6 +9,7 @@ use muesli_core::parts::locator::Static;
 use serde::{Deserialize, Serialize};
 
 use crate::chance::Chance;
+use crate::parted::PartsDb;
 use crate::tpcc::draws::{self, When};
 use crate::tpcc::ids::{CustomerId, DistrictId};
 use crate::tpcc::mix::{self, Mix, Profile};
@@ -24,7 +25,7 @@ pub struct Terminal {
     pub(in crate::tpcc) tables: Tables,
     /// For each of the profiles that write, by which their parts are told apart.
     pub(in crate::tpcc) writers: Writers,
-    pub(in crate::tpcc) reader: Db,
+    pub(in crate::tpcc) reader: PartsDb,
     /// Where what customers have paid is apart from their rows.
     pub(in crate::tpcc) accounts: Option<Accounts>,
     /// The warehouses that it works for, one of which is drawn each time.
@@ -36,9 +37,9 @@ pub struct Terminal {
 /// Handles for profiles that write.
 #[derive(Debug)]
 pub(in crate::tpcc) struct Writers {
-    pub new_order: Db,
-    pub payment: Db,
-    pub delivery: Db,
+    pub new_order: PartsDb,
+    pub payment: PartsDb,
+    pub delivery: PartsDb,
 }
 
 /// How a customer is looked for.
@@ -61,13 +62,13 @@ impl Terminal {
             seat.pause = Some(waits(tpcc, seat.db.clone(), seat.pause.take(), &keyed));
         }
         let accounts = tpcc.scale.balance_apart.then(|| Accounts::of(&seat.db)).transpose()?;
-        let handle = |db: &Db, place| tpcc.nesting.handle(seat.node, db, place);
+        let handle = |db: &Db, place| tpcc.nesting.parts_handle(seat.node, db, place);
         let writers = Writers {
-            new_order: handle(&seat.db, "new-orders"),
-            payment: handle(&seat.db, "payments"),
-            delivery: handle(&seat.db, "deliveries"),
+            new_order: handle(&seat.db, "new-orders")?,
+            payment: handle(&seat.db, "payments")?,
+            delivery: handle(&seat.db, "deliveries")?,
         };
-        let reader = handle(&seat.db.read_only(), "looks");
+        let reader = handle(&seat.db.read_only(), "looks")?;
         Ok(Terminal { tables, writers, reader, accounts, homes, keyed })
     }
 

@@ -127,7 +127,7 @@ impl Whereabouts {
 
     /// Whether a directory is to be told of anything, or others are asked.
     pub fn has_news(&self) -> bool {
-        !self.untold.is_empty() || self.rebuild.is_some()
+        !self.untold.is_empty() || self.rebuild.as_ref().is_some_and(Rebuild::asks)
     }
 
     /// Whether others may own keys of which nothing is known here.

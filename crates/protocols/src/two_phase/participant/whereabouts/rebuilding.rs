@@ -60,11 +60,12 @@ const UNTOLD_MAX: usize = 4 * KEYS_AT_ONCE;
 
 /// What others are asked after a disk was lost.
 ///
-/// Invariants: somebody has not answered; for the last part nobody is asked before the others are
-/// known.
+/// Invariants: where others were asked, somebody has not answered; for the last part nobody is
+/// asked before the others are known.
 #[derive(Clone, Debug, Default)]
 pub(in crate::two_phase) struct Rebuild {
-    /// When it began; it tells answers from those of an earlier start.
+    /// When others were asked first; it tells answers from those of an earlier start. Zero: nobody
+    /// was, as with a member of a group that only follows, and knows by the log that it has begun.
     number: u64,
     /// Who has not said everything, and where the next page begins.
     missing: BTreeMap<RepositoryId, OwnedPosition>,
@@ -77,6 +78,11 @@ pub(in crate::two_phase) struct Rebuild {
 }
 
 impl Rebuild {
+    /// Whether others are asked by this repository.
+    pub fn asks(&self) -> bool {
+        self.number > 0
+    }
+
     /// Asks all but `me` for a part.
     fn ask_all(&mut self, me: RepositoryId, part: OwnedPart, catalog: &Catalog) {
         let all = (0..catalog.repositories() as u16).map(RepositoryId);
@@ -90,7 +96,11 @@ impl Rebuild {
     /// # Panics
     /// One of them does not hold.
     pub fn assert_invariants(&self) {
-        assert!(!self.missing.is_empty(), "all have answered, and others are asked");
+        assert_eq!(
+            !self.missing.is_empty(),
+            self.asks(),
+            "all have answered, and others are asked"
+        );
         let is_last = |from: &OwnedPosition| from.part == OwnedPart::TakenToBeThere;
         let fits = self.missing.values().all(|from| is_last(from) == self.knows_owners);
         assert!(fits, "the last part is asked for, and the others are not known");
@@ -116,7 +126,7 @@ impl<V: Variant> Participant<V> {
             self.replay_rebuild(false);
         }
         let Some(rebuild) = &mut self.whereabouts.rebuild else { return };
-        *rebuild = Rebuild { number: cx.now().0, ..Rebuild::default() };
+        *rebuild = Rebuild { number: cx.now().0.max(1), ..Rebuild::default() };
         rebuild.ask_all(self.id, OwnedPart::Owned, cx.catalog);
         match rebuild.missing.is_empty() {
             true => self.end_rebuild(cx),
@@ -331,7 +341,7 @@ mod tests {
 
     fn asked(part: OwnedPart, knows_owners: bool) -> Rebuild {
         let missing = [(RepositoryId(1), OwnedPosition::start_of(part))].into();
-        Rebuild { missing, knows_owners, ..Rebuild::default() }
+        Rebuild { number: 1, missing, knows_owners, ..Rebuild::default() }
     }
 
     #[test]
@@ -353,6 +363,11 @@ mod tests {
     #[test]
     #[should_panic(expected = "all have answered, and others are asked")]
     fn it_is_over_when_all_have_answered() {
+        Rebuild { number: 1, ..Rebuild::default() }.assert_invariants();
+    }
+
+    #[test]
+    fn who_follows_knows_that_it_has_begun_and_asks_nobody() {
         Rebuild::default().assert_invariants();
     }
 
