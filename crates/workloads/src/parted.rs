@@ -26,7 +26,7 @@ pub const NESTING_BY_ROWS: Parameter = Parameter::new(
      the better of flat and closed (auto).",
 );
 
-/// Rows that the parts of one transaction use.
+/// Rows that the parts of one transaction use, and so many parts at most.
 const LOCKS: usize = 100_000;
 /// Bytes of the rows that one part writes.
 const PUT_BACK_BYTES: usize = 1 << 20;
@@ -106,14 +106,26 @@ impl NestingPlan {
         db: &Db,
         place: &'static str,
     ) -> Result<PartsDb, Error> {
-        let limits =
-            NestingLimits { locks: LOCKS, argument_bytes: PUT_BACK_BYTES, ..Default::default() };
+        Ok(PartsDb { db: self.handle(node, db, place), ..self.whole_handle(db)? })
+    }
+
+    /// The same for transactions that have no parts.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn whole_handle(&self, db: &Db) -> Result<PartsDb, Error> {
+        let limits = NestingLimits {
+            children: LOCKS,
+            locks: LOCKS,
+            argument_bytes: PUT_BACK_BYTES,
+            ..Default::default()
+        };
         let layer = || {
             let layer = open_layer::layer(self, db)?.limits(limits);
             Ok::<_, Error>(self.broken().into_iter().fold(layer, OpenNesting::without))
         };
         let layer = self.may_be_open().then(layer).transpose()?;
-        Ok(PartsDb { db: self.handle(node, db, place), layer })
+        Ok(PartsDb { db: db.clone(), layer })
     }
 
     /// Runs a part of a transaction.
@@ -149,14 +161,16 @@ impl NestingPlan {
         }
     }
 
-    /// After a run: finishes what clients left that have vanished, and looks that nothing stays.
+    /// After a run, before anything is read: finishes what clients left that have vanished, and
+    /// looks that nothing stays.
     ///
     /// # Errors
     /// What the database says.
-    pub async fn check_ended(&self, db: &Db, checks: &mut Vec<Check>) -> Result<(), Error> {
-        if self.may_be_open() {
-            checks.push(open_layer::check_finished(&open_layer::layer(self, db)?, db).await?);
+    pub async fn check_ended(&self, db: &Db) -> Result<Option<Check>, Error> {
+        if !self.may_be_open() {
+            return Ok(None);
         }
-        Ok(())
+        let layer = open_layer::layer(self, db)?;
+        open_layer::check_finished(&layer, db).await.map(Some)
     }
 }

@@ -40,6 +40,17 @@ impl AheadState {
     }
 }
 
+/// Ends what is read ahead when it is dropped: nobody waits for what is not read any more.
+pub(super) struct AheadEnd<'a>(pub &'a ReadAhead);
+
+impl Drop for AheadEnd<'_> {
+    fn drop(&mut self) {
+        if !self.0.state().asked.is_empty() {
+            self.0.answer(FoundRows::default());
+        }
+    }
+}
+
 impl ReadAhead {
     fn state(&self) -> MutexGuard<'_, AheadState> {
         self.0.lock().unwrap_or_else(|broken| broken.into_inner())

@@ -89,13 +89,17 @@ impl<T, E, F> OpenAtomic<'_, T, E, F> {
     /// Locks each row that the child uses, and ranges by their spaces; where the transaction is
     /// aborted that the child is of, what it wrote is put back. So no lock is to be named and no
     /// compensation to be written, and the whole transaction is isolated as one without open
-    /// children is, if whoever writes these rows locks them like this.
+    /// children is, if whoever writes these rows locks them like this, and if it does nothing
+    /// because of an error that such a child has returned, which holds no locks.
     ///
     /// It costs more than locks by what an operation means: two that only share rows are in each
     /// other's way, and those who read ranges of a space and those who write to it. A row is read
-    /// before it is written. Such a child has no open children and does no delayed actions, and
-    /// what it wrote is bounded as a handler's arguments are
-    /// ([`NestingLimits::argument_bytes`](super::NestingLimits::argument_bytes)).
+    /// before it is written, so that writing one takes a round trip. Each row is a lock
+    /// ([`NestingLimits::locks`](super::NestingLimits::locks)), and what was written is bounded as
+    /// a handler's arguments are
+    /// ([`NestingLimits::argument_bytes`](super::NestingLimits::argument_bytes)). Such a child has
+    /// no open children, does no delayed actions, and reads no ranges of spaces with a hash index:
+    /// [`Error::Nesting`].
     pub fn with_row_locks(mut self) -> Self {
         self.plan.locks_rows = true;
         self
@@ -151,7 +155,7 @@ impl OpenTx {
             return Err(fault.clone().into());
         }
         let (layer, scope) = (&self.layer, &self.scope);
-        if self.level.locks_rows() {
+        if self.locks_rows {
             let text = "an open child that locks rows has an open child, whose compensation its \
                         own would have to undo: let it be a closed one (`OpenTx::nested`), or \
                         name locks and compensations";

@@ -22,10 +22,15 @@ pub(super) struct RowToPutBack {
     left: FoundDigest,
 }
 
-impl From<WrittenRow> for RowToPutBack {
-    fn from(row: WrittenRow) -> RowToPutBack {
+impl RowToPutBack {
+    /// A row that a child has written.
+    ///
+    /// # Panics
+    /// What it left there is not known, as an action changes it: a child that locks rows has none.
+    pub fn new(row: WrittenRow) -> RowToPutBack {
         let WrittenRow { key: (SpaceId(space), key), before, left } = row;
         let before = before.map(|value| value.as_slice().to_vec());
+        let left = left.expect("a child that locks rows does no actions");
         RowToPutBack { space, key: key.as_slice().to_vec(), before, left }
     }
 }

@@ -214,6 +214,7 @@ struct OpenChild<'a> {
 
 impl<'a> OpenChild<'a> {
     async fn begin(parent: &'a Tx) -> Result<OpenChild<'a>, Error> {
+        parent.takes_operations()?;
         let from = match parent.watcher() {
             Some(watcher) => watcher.begin_child().await,
             None => ChildMark::default(),

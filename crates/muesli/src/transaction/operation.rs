@@ -359,6 +359,7 @@ impl<A: Ask> Reply<'_, A> {
                 Poll::Ready(read) => drop(read?),
                 Poll::Pending => return Poll::Pending,
             }
+            tx.takes_operations()?; // A child may have begun meanwhile.
             self.state = ReplyState::New;
         }
         if let ReplyState::New = self.state {

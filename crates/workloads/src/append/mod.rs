@@ -244,8 +244,9 @@ impl Workload for Append {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        let ended = self.nesting.check_ended(db).await?;
         let mut checks = checks::check(self, db, checks::read_in_transaction).await?;
-        self.nesting.check_ended(db, &mut checks).await?;
+        checks.extend(ended);
         Ok(checks)
     }
 

@@ -326,6 +326,7 @@ impl Workload for HomeLists {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        let ended = self.nesting.check_ended(db).await?;
         let (space, strict) = (db.space(SPACE)?, db.strict().read_only());
         let (mut sound, mut contents) = (Complaints::default(), Complaints::default());
         let (mut levels, mut size) = (0, 0);
@@ -365,7 +366,7 @@ impl Workload for HomeLists {
             self.ledgers.check_writes(db, space).await?,
             self.ledgers.check_reads(),
         ];
-        self.nesting.check_ended(db, &mut checks).await?;
+        checks.extend(ended);
         Ok(checks)
     }
 

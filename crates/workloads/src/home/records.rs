@@ -23,7 +23,7 @@ use crate::parameters::{Parameter, ParameterKind, Values};
 use crate::parted::{NESTING_BY_ROWS, PartsDb, PartsTx};
 use crate::reading::read_many;
 use crate::tally::Ended;
-use crate::workload::{Seat, Workload, ended, transact};
+use crate::workload::{Seat, Workload, ended};
 
 const SPACE: &str = "home-records";
 /// The kind of the records.
@@ -79,7 +79,7 @@ pub struct HomeRecords {
 pub struct HomeRecordMemory {
     space: Space,
     writer: PartsDb,
-    reader: Db,
+    reader: PartsDb,
 }
 
 /// A transaction with its inputs.
@@ -127,10 +127,11 @@ impl HomeRecords {
 
     async fn read_one(&self, seat: &Seat, memory: &HomeRecordMemory, record: u32) -> (Ended, u32) {
         let key = &key(self.homes.of(seat.client), RECORD, record);
-        let (answer, attempts) = transact(&memory.reader, async |tx| {
-            present(tx.get(memory.space, key.clone()).await?.as_ref())
-        })
-        .await;
+        let body = async |tx: PartsTx<'_>| {
+            let read = async |tx: &Tx| tx.get(memory.space, key.clone()).await;
+            present(self.nesting.rest(tx, read).await?.as_ref())
+        };
+        let (answer, attempts) = memory.reader.transact(body).await;
         (ended(answer), attempts)
     }
 
@@ -216,7 +217,7 @@ impl Workload for HomeRecords {
     fn begin(&self, seat: &mut Seat) -> Result<HomeRecordMemory, Error> {
         self.ledgers.of(seat.client).begin_incarnation();
         let writer = self.nesting.parts_handle(seat.node, &seat.db, "updates")?;
-        let reader = seat.db.read_only();
+        let reader = self.nesting.whole_handle(&seat.db.read_only())?;
         Ok(HomeRecordMemory { space: seat.db.space(SPACE)?, writer, reader })
     }
 
@@ -228,6 +229,7 @@ impl Workload for HomeRecords {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        let ended = self.nesting.check_ended(db).await?;
         let space = db.space(SPACE)?;
         self.ledgers.close();
         let all = self.homes.all().flat_map(|home| (0..self.count).map(move |it| (home, it)));
@@ -241,7 +243,7 @@ impl Workload for HomeRecords {
         let whole = format!("{} records", keys.len());
         let records = Check::none_wrong("records are there and whole", &wrong, whole);
         let mut checks = vec![records, self.ledgers.check_writes(db, space).await?];
-        self.nesting.check_ended(db, &mut checks).await?;
+        checks.extend(ended);
         Ok(checks)
     }
 

@@ -191,7 +191,8 @@ impl HomeVacation {
         (space, home): (Space, u32),
         asked: &[HomeResource],
     ) -> Result<[Option<HomeResource>; TABLES as usize], Error> {
-        let manager = tx.get(space, key(home, MANAGER, 0)).await?;
+        let manager = async |tx: &Tx| tx.get(space, key(home, MANAGER, 0)).await;
+        let manager = self.nesting.rest(tx, manager).await?;
         manager.ok_or_else(|| Error::Codec(format!("agency {home} has no manager")))?;
         let mut best: [Option<(i64, HomeResource)>; TABLES as usize] = [None; TABLES as usize];
         for resource in asked {
@@ -416,6 +417,7 @@ impl Workload for HomeVacation {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        let ended = self.nesting.check_ended(db).await?;
         let space = db.space(SPACE)?;
         let [reserved, counted] = self.ledgers.close();
         let (mut sound, mut wrong) = (Complaints::default(), Complaints::default());
@@ -443,7 +445,7 @@ impl Workload for HomeVacation {
             self.ledgers.check_writes(db, space).await?,
             self.ledgers.check_reads(),
         ];
-        self.nesting.check_ended(db, &mut checks).await?;
+        checks.extend(ended);
         Ok(checks)
     }
 

@@ -311,8 +311,9 @@ impl Workload for Objects {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
+        let ended = self.nesting.check_ended(db).await?;
         let mut checks = checks::check(self, db).await?;
-        self.nesting.check_ended(db, &mut checks).await?;
+        checks.extend(ended);
         Ok(checks)
     }
 

@@ -9,6 +9,7 @@ use muesli_core::SmallBytes;
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
+use crate::open_nesting::ahead::AheadEnd;
 use crate::open_nesting::child::OpenTx;
 use crate::open_nesting::handed::{ChildPlan, Handlers, pass_conflict};
 use crate::open_nesting::layer::NestingSwitch;
@@ -43,6 +44,7 @@ impl OpenTx {
     {
         self.ahead.ask(&keys);
         self.level.reads_ahead(&self.ahead);
+        let _ends = AheadEnd(&self.ahead);
         let (mut body, mut reading) = (pin!(body), pin!(self.read_ahead(keys)));
         let mut read = None;
         let done = poll_fn(|cx| {

@@ -94,13 +94,13 @@ impl OpenTx {
     /// [`Tx`](crate::Tx) says.
     pub(in crate::open_nesting) async fn look_at_locks(&self) -> Result<(), Error> {
         let mut asked = self.scope.take_asked();
+        self.layer.nesting.limits.check_scope(0, asked.len())?;
         if self.scope.take_asked_for_rows() {
-            asked.append(&mut self.row_locks(&self.level.used_rows()));
+            asked.append(&mut self.row_locks(&self.level.used_rows())?);
         }
         if asked.is_empty() || self.tx.conflict().is_some() {
             return Ok(());
         }
-        self.layer.nesting.limits.check_scope(0, asked.len())?;
         let mut found = std::mem::take(&mut self.handed().found);
         let keys = asked.iter().map(|(id, _)| lock_key(id));
         let unknown = keys.filter(|key| !found.has(key)).collect();

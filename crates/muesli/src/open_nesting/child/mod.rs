@@ -50,6 +50,8 @@ pub struct OpenTx {
     running: AtomicUsize,
     /// It is no transaction of its own, but a part of the one that it was to be an open child of.
     is_inline: bool,
+    /// It is, or is within, an open child that locks rows, or a part that was to be one.
+    pub(super) locks_rows: bool,
 }
 
 #[derive(Debug, Default)]
@@ -97,6 +99,7 @@ impl OpenTx {
             ahead: Arc::default(),
             running: AtomicUsize::new(0),
             is_inline: false,
+            locks_rows: scope.level.locks_rows(),
         }
     }
 

@@ -38,7 +38,7 @@ impl OpenTx {
             pass_conflict(&part.raw, &part.tx);
             concluded
         };
-        let made = |tx| self.inlined(tx);
+        let made = |tx| OpenTx { locks_rows: how.locks_rows, ..self.inlined(tx) };
         let (answer, mut calls, found) = match self.layer.reads_only() {
             true => self.tx.run_part(true, &made, &run).await?,
             false => {
@@ -78,6 +78,7 @@ impl OpenTx {
             ahead: Arc::clone(&self.ahead),
             running: AtomicUsize::new(0),
             is_inline: self.is_inline,
+            locks_rows: self.locks_rows,
         }
     }
 
@@ -91,6 +92,7 @@ impl OpenTx {
         for (lock, mode) in &how.locks {
             self.take(lock.clone(), mode).await?;
         }
+        self.check_row_locks(how)?;
         if how.locks_rows {
             self.scope.ask_for_rows();
         }

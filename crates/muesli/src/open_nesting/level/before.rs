@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use muesli_core::{SmallBytes, SpaceId};
 
-use super::reads::{FoundDigest, OwnValue, SpaceKey};
+use super::reads::{OwnValue, SpaceKey};
 use super::written::WrittenKeys;
 use super::{Accesses, NestingLevel};
 use crate::transaction::detour::ChildMark;
@@ -91,8 +91,8 @@ pub(in crate::open_nesting) struct WrittenRow {
     pub key: SpaceKey,
     /// What it was before; `None`: absent.
     pub before: Option<SmallBytes>,
-    /// What was written last.
-    pub left: FoundDigest,
+    /// What was written last; `None`: that is not known, as an action changes it later.
+    pub left: OwnValue,
 }
 
 impl NestingLevel {
@@ -123,7 +123,7 @@ impl NestingLevel {
         let read = own.read.keys().filter(is_row).cloned().collect();
         let scanned = own.read.scans().into_iter().map(|scan| scan.space).collect();
         let written = own.written.keys().filter(is_row).map(|key| {
-            let left = own.written.value(key).flatten().expect("no action may change it later");
+            let left = own.written.value(key).flatten();
             WrittenRow { key: key.clone(), before: own.before.value(key), left }
         });
         UsedRows { read, scanned, written: written.collect() }

@@ -460,12 +460,6 @@ impl AccessWatcher for NestingLevel {
 
     fn found_range(&self, scan: &Scan, rows: &[Row]) {
         let own = self.own_within(scan);
-        for (key, value) in rows.iter().filter(|_| self.locks_rows) {
-            let key = (scan.space, key.clone());
-            if !self.has_written_row(&key) {
-                self.accesses().note_found(key, Some(value.clone()));
-            }
-        }
         self.accesses().read.found_range(scan, rows, &own);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use muesli::ErrorKind;
+use muesli::nesting_choice::NestingChoice;
 use muesli::open_nesting::{NestingLimits, NestingSwitch};
 
 use super::*;
@@ -12,7 +13,9 @@ use super::*;
 /// A bench whose transactions nobody takes for abandoned, with a space whose ranges are read.
 fn patient() -> Bench {
     let ordered = SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() };
-    let mut bench = Bench::with(Options::default().space("ordered", ordered));
+    let hashed = SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
+    let options = Options::default().space("ordered", ordered).space("hashed", hashed);
+    let mut bench = Bench::with(options);
     bench.nesting = bench.bare().patience(Duration::from_secs(60));
     bench
 }
@@ -205,28 +208,92 @@ fn rows_that_a_range_has_shown_are_put_back() {
     bench.assert_nothing_is_left();
 }
 
-/// What a closed child within it wrote is of the child if it is merged, and of nobody if not.
+/// What a closed child within it wrote is of the child if it is merged, and of nobody if not: with
+/// those of open nesting, and with those that know nothing of it.
 #[test]
 fn what_closed_children_of_theirs_wrote_is_put_back() {
+    for is_plain in [false, true] {
+        let bench = patient();
+        set(&bench, &[("a", 1), ("b", 2), ("c", 3)]);
+        let numbers = bench.numbers;
+        let ended = bench.run(async move |tx| {
+            let change = async |child: &OpenTx| {
+                let typed = numbers.typed::<String, i64>();
+                let merged = async |part: &Tx| typed.put(part, "a", &5).await;
+                let undone = async |part: &Tx| {
+                    typed.put(part, "b", &5).await?;
+                    typed.put(part, "c", &5).await?;
+                    Err::<(), _>(Error::rollback("not this"))
+                };
+                let plain: &Tx = child;
+                let failed = match is_plain {
+                    true => {
+                        plain.nested(&merged).await?;
+                        plain.nested(&undone).await
+                    }
+                    false => {
+                        child.nested(async |part: &OpenTx| merged(part).await).await?;
+                        child.nested(async |part: &OpenTx| undone(part).await).await
+                    }
+                };
+                assert_eq!(failed, Err(Error::rollback("not this")));
+                typed.put(child, "b", &6).await
+            };
+            tx.open_atomic((), change).with_row_locks().await?;
+            Err::<(), _>(Error::rollback("enough"))
+        });
+        assert_eq!(ended, Err(Error::rollback("enough")));
+        assert_eq!(rows(&bench, &["a", "b", "c"]), [Some(1), Some(2), Some(3)], "{is_plain}");
+        bench.assert_nothing_is_left();
+    }
+}
+
+/// What was read to find that something cannot be done is kept from others, too.
+#[test]
+fn what_a_closed_child_has_read_that_gave_up_stays_locked() {
     let bench = patient();
-    set(&bench, &[("a", 1), ("b", 2)]);
+    set(&bench, &[("a", 1)]);
     let numbers = bench.numbers;
-    let ended = bench.run(async move |tx| {
-        let change = async |child: &OpenTx| {
-            let typed = numbers.typed::<String, i64>();
-            child.nested(async |part| typed.put(part, "a", &5).await).await?;
-            let undone = child.nested(async |part| {
-                typed.put(part, "b", &5).await?;
-                Err::<(), _>(Error::rollback("not this"))
+    let first = async move |tx: &OpenTx| {
+        let looks = async |child: &OpenTx| {
+            let part = child.nested(async |part: &OpenTx| {
+                numbers.typed::<String, i64>().get(part, "a").await?;
+                Err::<(), _>(Error::rollback("too little"))
             });
-            assert!(undone.await.is_err());
-            typed.put(child, "b", &6).await
+            assert_eq!(part.await, Err(Error::rollback("too little")));
+            Ok(())
         };
-        tx.open_atomic((), change).with_row_locks().await?;
-        Err::<(), _>(Error::rollback("enough"))
-    });
-    assert_eq!(ended, Err(Error::rollback("enough")));
-    assert_eq!(rows(&bench, &["a", "b"]), [Some(1), Some(2)]);
+        tx.open_atomic((), looks).with_row_locks().await
+    };
+    let second = async move |tx: &OpenTx| count_up(tx, numbers, "a").await;
+    let got = beside(&bench, first, second);
+    assert_eq!(got.map_err(|error| error.kind()), Err(ErrorKind::Timeout));
+}
+
+/// Where it is chosen that there are no open children, rows are as locked to those who have none.
+#[test]
+fn parts_in_place_of_them_look_whether_rows_are_locked() {
+    let bench = patient();
+    let (own, numbers) = (bench.clone(), bench.numbers);
+    let (locked, free) = bench
+        .run(async move |tx| {
+            count_up(tx, numbers, "a").await?;
+            let chosen = own.db.session().choosing(&NestingChoice::new());
+            let db = chosen.timeout(Duration::from_millis(10));
+            let adds = async |key: &'static str| {
+                let body = async |tx: &OpenTx| {
+                    // An action beside them is nobody's mistake.
+                    let counter = muesli::structures::Counter::new(numbers, "c");
+                    counter.add_deferred(tx, 1).await?;
+                    count_up(tx, numbers, key).await
+                };
+                db.transact_nested_here(&own.nesting, body).await
+            };
+            Ok((adds("a").await, adds("b").await))
+        })
+        .unwrap();
+    assert_eq!((locked.map_err(|it| it.kind()), free), (Err(ErrorKind::Timeout), Ok(1)));
+    assert_eq!((bench.number("a"), bench.number("b")), (1, 1));
     bench.assert_nothing_is_left();
 }
 
@@ -320,7 +387,14 @@ fn mistakes_are_errors_that_name_them() {
         }
         Ok(0)
     });
+    let (lister, hashed) = (bench.clone(), bench.db.space("hashed").unwrap());
+    let lister = Bench { db: lister.db.listing(), ..lister };
+    let listed = lister.run(async move |tx| {
+        let scan = async |child: &OpenTx| child.scan(hashed, muesli::Range::all()).await;
+        tx.open_atomic((), scan).with_row_locks().await.map(|_| 0)
+    });
     let expected = [
+        (listed, "no ordered one"),
         (twice, "leave out one of them"),
         (within, "has an open child"),
         (delayed, "delayed action"),
