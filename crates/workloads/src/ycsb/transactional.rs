@@ -46,7 +46,7 @@ impl Ycsb {
         let groups = count / self.reads as u64;
         let whole_group = groups > 0 && seat.chance.percent(self.groups);
         let updates = seat.chance.percent(self.updates);
-        let numbers: Vec<u64> = if whole_group {
+        let mut numbers: Vec<u64> = if whole_group {
             let place = memory.distribution.draw(count, &mut seat.chance) / self.reads as u64;
             let first = place.min(groups - 1) * self.reads as u64;
             (first..first + self.reads as u64).collect()
@@ -57,12 +57,16 @@ impl Ycsb {
             let drawn = memory.distribution.draw_distinct(many, own, &mut seat.chance);
             drawn.into_iter().map(|number| number * self.shares + share).collect()
         };
+        let is_open = self.nesting.may_be_open();
+        if is_open {
+            numbers.sort_unstable(); // So that who is the furthest is refused no lock.
+        }
         if !updates {
             return self.read_many(seat, memory, &numbers, whole_group).await;
         }
         let changed = seat.chance.between(1, self.writes).min(numbers.len() as u64) as usize;
         let first = seat.chance.below(numbers.len() as u64) as usize;
-        let first = if whole_group { first } else { 0 };
+        let first = if whole_group || is_open { first } else { 0 };
         self.change_many(seat, memory, &numbers, (first, changed), whole_group).await
     }
 
