@@ -10,9 +10,8 @@ use muesli::open_nesting::{NestingLimits, OpenNesting, OpenTx};
 use muesli::{Db, Error, Tx};
 use muesli_core::NodeId;
 
-use crate::check::Check;
 use crate::nesting::{NestingPlan, open_layer};
-use crate::parameters::{Parameter, ParameterKind, Values};
+use crate::parameters::{Parameter, ParameterKind};
 use crate::workload::{transact, transact_nested};
 
 /// What workloads take whose parts are undone by the rows that they wrote.
@@ -37,6 +36,13 @@ pub struct PartsTx<'a> {
     tx: &'a Tx,
     /// Where parts are open children.
     open: Option<&'a OpenTx>,
+}
+
+impl PartsTx<'_> {
+    /// Whether its parts are open children, and all that it does is to be in parts.
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
 }
 
 impl Deref for PartsTx<'_> {
@@ -86,11 +92,6 @@ impl PartsDb {
 }
 
 impl NestingPlan {
-    /// As these parameters say, where open children lock rows.
-    pub fn by_rows(values: &Values) -> NestingPlan {
-        NestingPlan::seldom_open(values)
-    }
-
     /// Whether what is to be delayed is: not before rows that are to be put back.
     pub fn delays(&self, wanted: bool) -> bool {
         wanted && !self.may_be_open()
@@ -155,22 +156,9 @@ impl NestingPlan {
         tx: PartsTx<'_>,
         rest: impl AsyncFn(&Tx) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        match tx.open {
-            Some(_) => self.part(tx, rest).await,
-            None => rest(tx.tx).await,
+        match tx.is_open() {
+            true => self.part(tx, rest).await,
+            false => rest(tx.tx).await,
         }
-    }
-
-    /// After a run, before anything is read: finishes what clients left that have vanished, and
-    /// looks that nothing stays.
-    ///
-    /// # Errors
-    /// What the database says.
-    pub async fn check_ended(&self, db: &Db) -> Result<Option<Check>, Error> {
-        if !self.may_be_open() {
-            return Ok(None);
-        }
-        let layer = open_layer::layer(self, db)?;
-        open_layer::check_finished(&layer, db).await.map(Some)
     }
 }

@@ -15,7 +15,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use muesli::open_nesting::NestingCounts;
 use muesli::structures::BlockingQueue;
 use muesli::{Db, Error, Space, SpaceOptions, Tx, TypedSpace};
 
@@ -107,7 +106,7 @@ impl Queues {
             items,
             capacity,
             wait: Duration::from_millis(values.count("wait")),
-            nesting: NestingPlan::by_rows(values),
+            nesting: NestingPlan::seldom_open(values),
             counted: PerClient::new(clients, |_| QueueCounts::default()),
         })
     }
@@ -184,8 +183,7 @@ impl Workload for Queues {
     type Memory = QueueMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        let own = [(SPACE, SpaceOptions::default()), (HANDS, SpaceOptions::default())];
-        own.into_iter().chain(self.nesting.space()).collect()
+        vec![(SPACE, SpaceOptions::default()), (HANDS, SpaceOptions::default())]
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -249,7 +247,6 @@ impl Workload for Queues {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        let ended = self.nesting.check_ended(db).await?;
         let mut places = self.places(db).await?;
         let mut wrong = Complaints::default();
         for item in 0..self.items {
@@ -263,16 +260,10 @@ impl Workload for Queues {
         }
         let QueueCounts { taken, in_vain } = self.counts();
         let details = format!("{} items, taken {taken} times, {in_vain} waits in vain", self.items);
-        let mut checks = vec![Check::none_wrong("each item is in one place", &wrong, details)];
-        checks.extend(ended);
-        Ok(checks)
+        Ok(vec![Check::none_wrong("each item is in one place", &wrong, details)])
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.nesting.notes()
-    }
-
-    fn open_children(&self) -> Option<NestingCounts> {
-        self.nesting.counts()
+    fn parted(&self) -> Option<&NestingPlan> {
+        Some(&self.nesting)
     }
 }

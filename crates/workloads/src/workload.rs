@@ -24,6 +24,7 @@ use crate::chance::Chance;
 use crate::check::Check;
 use crate::list_history::ListHistory;
 use crate::loading;
+use crate::nesting::NestingPlan;
 use crate::nesting::roots::RecordsRoots;
 use crate::tally::{Ended, Tallies};
 
@@ -128,9 +129,14 @@ pub trait Workload: Send + Sync + 'static {
         None
     }
 
+    /// How parts of its transactions are run, where open children lock the rows that they use.
+    fn parted(&self) -> Option<&NestingPlan> {
+        None
+    }
+
     /// What else is to be told of a run, a line each.
     fn notes(&self) -> Vec<String> {
-        Vec::new()
+        self.parted().map_or_else(Vec::new, NestingPlan::notes)
     }
 
     /// Where the workload records what its transactions did and were answered, if it can.
@@ -140,7 +146,7 @@ pub trait Workload: Send + Sync + 'static {
 
     /// What open children of its transactions did, where there may be some.
     fn open_children(&self) -> Option<NestingCounts> {
-        None
+        self.parted().and_then(NestingPlan::counts)
     }
 }
 
@@ -174,6 +180,7 @@ impl<W: Workload> AnyWorkload for W {
         if !Workload::is_one_round(self) {
             spaces.push((loading::SPACE, SpaceOptions::default()));
         }
+        spaces.extend(Workload::parted(self).and_then(NestingPlan::space));
         spaces
     }
 
@@ -212,7 +219,16 @@ impl<W: Workload> AnyWorkload for W {
     }
 
     fn check<'a>(&'a self, db: &'a Db) -> LocalFuture<'a, Result<Vec<Check>, Error>> {
-        Box::pin(Workload::check(self, db))
+        Box::pin(async move {
+            // What clients left that have vanished is finished before anything is read.
+            let ended = match Workload::parted(self) {
+                Some(plan) => plan.check_ended(db).await?,
+                None => None,
+            };
+            let mut checks = Workload::check(self, db).await?;
+            checks.extend(ended);
+            Ok(checks)
+        })
     }
 
     fn history(&self) -> Option<ListHistory> {

@@ -43,7 +43,7 @@ pub(super) fn put_back<'a>(tx: &'a Tx, arguments: &'a [u8]) -> BodyFuture<'a, ()
         })?;
         // They are in the order of their keys.
         for rows in rows.chunk_by(|one, next| one.space == next.space) {
-            let space = Space { id: SpaceId(rows[0].space), origin: tx.origin };
+            let space = Space::numbered(SpaceId(rows[0].space));
             let keys = rows.iter().map(|row| SmallBytes::from(&row.key[..]));
             let found = tx.get_many(space, keys).await?;
             for (row, found) in rows.iter().zip(found) {

@@ -214,9 +214,11 @@ struct OpenChild<'a> {
 
 impl<'a> OpenChild<'a> {
     async fn begin(parent: &'a Tx) -> Result<OpenChild<'a>, Error> {
-        parent.takes_operations()?;
         let from = match parent.watcher() {
-            Some(watcher) => watcher.begin_child().await,
+            Some(watcher) => {
+                parent.takes_operations()?;
+                watcher.begin_child().await
+            }
             None => ChildMark::default(),
         };
         parent.open_child()?;

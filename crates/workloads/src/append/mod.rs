@@ -14,7 +14,7 @@ pub mod procedures;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use muesli::open_nesting::{NestingCounts, NestingSwitch};
+use muesli::open_nesting::NestingSwitch;
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 use muesli_core::Nanos;
 
@@ -114,7 +114,7 @@ enum PlannedOperation {
 impl Append {
     /// The workload with these parameters, for so many clients.
     pub fn new(values: &Values, clients: u32) -> Append {
-        Append::with(values, clients, NestingPlan::by_rows(values))
+        Append::with(values, clients, NestingPlan::seldom_open(values))
     }
 
     /// For tests: breaks a rule of open nesting.
@@ -209,8 +209,7 @@ impl Workload for Append {
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let lists = (SPACE, SpaceOptions::default());
-        let layer = self.nesting.space();
-        std::iter::once(lists).chain(self.marks.space()).chain(layer).collect()
+        std::iter::once(lists).chain(self.marks.space()).collect()
     }
 
     async fn load(&self, _: &Db) -> Result<(), Error> {
@@ -244,18 +243,11 @@ impl Workload for Append {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        let ended = self.nesting.check_ended(db).await?;
-        let mut checks = checks::check(self, db, checks::read_in_transaction).await?;
-        checks.extend(ended);
-        Ok(checks)
+        checks::check(self, db, checks::read_in_transaction).await
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.nesting.notes()
-    }
-
-    fn open_children(&self) -> Option<NestingCounts> {
-        self.nesting.counts()
+    fn parted(&self) -> Option<&NestingPlan> {
+        Some(&self.nesting)
     }
 
     fn history(&self) -> Option<ListHistory> {

@@ -13,7 +13,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, SmallBytes, Space, SpaceOptions, Tx};
 
 use super::ledger::{Ledgers, WriterTag};
@@ -133,7 +132,7 @@ impl HomeLists {
             reads: values.number("reads"),
             remote: values.number("remote"),
             has_level: values.word("structure") == "skip-list",
-            nesting: NestingPlan::by_rows(values),
+            nesting: NestingPlan::seldom_open(values),
             ledgers: Ledgers::new(clients),
             changes: PerClient::new(clients, |_| Changes::default()),
         }
@@ -283,8 +282,7 @@ impl Workload for HomeLists {
     type Memory = HomeListMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        let lists = (SPACE, self.homes.space(repositories));
-        std::iter::once(lists).chain(self.nesting.space()).collect()
+        vec![(SPACE, self.homes.space(repositories))]
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -326,7 +324,6 @@ impl Workload for HomeLists {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        let ended = self.nesting.check_ended(db).await?;
         let (space, strict) = (db.space(SPACE)?, db.strict().read_only());
         let (mut sound, mut contents) = (Complaints::default(), Complaints::default());
         let (mut levels, mut size) = (0, 0);
@@ -355,7 +352,7 @@ impl Workload for HomeLists {
             }
         }
         let lists = format!("{} lists, {size} elements", self.homes.0);
-        let mut checks = vec![
+        Ok(vec![
             Check::none_wrong("lists are sound", &sound, lists),
             Check::none_wrong("contents are the committed changes", &contents, String::new()),
             Check {
@@ -365,17 +362,11 @@ impl Workload for HomeLists {
             },
             self.ledgers.check_writes(db, space).await?,
             self.ledgers.check_reads(),
-        ];
-        checks.extend(ended);
-        Ok(checks)
+        ])
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.nesting.notes()
-    }
-
-    fn open_children(&self) -> Option<NestingCounts> {
-        self.nesting.counts()
+    fn parted(&self) -> Option<&NestingPlan> {
+        Some(&self.nesting)
     }
 }
 

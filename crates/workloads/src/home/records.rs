@@ -9,7 +9,6 @@
 //! With `update=put` an update writes one record at home and reads nothing: nobody meets anybody,
 //! as in the port's run that shows what the protocol itself costs.
 
-use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Space, SpaceOptions, Tx};
 
 use super::ledger::{Ledgers, WriterTag};
@@ -105,7 +104,7 @@ impl HomeRecords {
             remote: values.number("remote"),
             puts: values.word("update") == "put",
             bytes: values.count("bytes") as usize,
-            nesting: NestingPlan::by_rows(values),
+            nesting: NestingPlan::seldom_open(values),
             ledgers: Ledgers::new(clients),
         }
     }
@@ -201,8 +200,7 @@ impl Workload for HomeRecords {
     type Memory = HomeRecordMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        let records = (SPACE, self.homes.space(repositories));
-        std::iter::once(records).chain(self.nesting.space()).collect()
+        vec![(SPACE, self.homes.space(repositories))]
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -229,7 +227,6 @@ impl Workload for HomeRecords {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        let ended = self.nesting.check_ended(db).await?;
         let space = db.space(SPACE)?;
         self.ledgers.close();
         let all = self.homes.all().flat_map(|home| (0..self.count).map(move |it| (home, it)));
@@ -242,17 +239,11 @@ impl Workload for HomeRecords {
         }
         let whole = format!("{} records", keys.len());
         let records = Check::none_wrong("records are there and whole", &wrong, whole);
-        let mut checks = vec![records, self.ledgers.check_writes(db, space).await?];
-        checks.extend(ended);
-        Ok(checks)
+        Ok(vec![records, self.ledgers.check_writes(db, space).await?])
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.nesting.notes()
-    }
-
-    fn open_children(&self) -> Option<NestingCounts> {
-        self.nesting.counts()
+    fn parted(&self) -> Option<&NestingPlan> {
+        Some(&self.nesting)
     }
 }
 

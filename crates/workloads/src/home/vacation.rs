@@ -12,10 +12,11 @@
 //! resource, and the last row is never asked for; the port has it so. A customer's row counts its
 //! reservations of each table; the port appends them to a list.
 
-use muesli::open_nesting::NestingCounts;
-use muesli::{Action, Db, Error, SmallBytes, Space, SpaceOptions, Tx};
+mod updates;
 
-use super::ledger::{Ledgers, WriterTag};
+use muesli::{Db, Error, Space, SpaceOptions, Tx};
+
+use super::ledger::Ledgers;
 use super::rows::{eight_bytes, key, number};
 use super::{HOMES, Homes, PRIVATE};
 use crate::chance::Chance;
@@ -27,6 +28,7 @@ use crate::parted::{NESTING_BY_ROWS, PartsDb, PartsTx};
 use crate::reading::read_many;
 use crate::tally::Ended;
 use crate::workload::{Seat, Workload, ended};
+use updates::{HomeAttempt, decode_held, encode_held};
 
 const SPACE: &str = "home-vacation";
 const TABLES: u32 = 3;
@@ -126,19 +128,10 @@ enum HomeTask {
     Count(u32),
 }
 
-/// One attempt at an update.
-struct HomeAttempt<'a> {
-    vacation: &'a HomeVacation,
-    tx: PartsTx<'a>,
-    space: Space,
-    home: u32,
-    client: u32,
-}
-
 impl HomeVacation {
     /// With these parameters, for so many clients.
     pub fn new(values: &Values, clients: u32) -> HomeVacation {
-        let nesting = NestingPlan::by_rows(values);
+        let nesting = NestingPlan::seldom_open(values);
         HomeVacation {
             homes: Homes::new(values),
             count: values.count("keys") as u32,
@@ -272,115 +265,11 @@ impl HomeVacation {
     }
 }
 
-impl HomeAttempt<'_> {
-    async fn get(&self, kind: u8, row: u32) -> Result<Option<SmallBytes>, Error> {
-        self.tx.get(self.space, key(self.home, kind, row)).await
-    }
-
-    async fn number(&self, kind: u8, row: u32) -> Result<i64, Error> {
-        number(self.get(kind, row).await?.as_ref(), "a resource's number")
-    }
-
-    async fn put(&self, kind: u8, row: u32, value: SmallBytes) -> Result<(), Error> {
-        self.tx.put(self.space, key(self.home, kind, row), value).await
-    }
-
-    async fn write_private(&self, private: &SmallBytes, number: u64) -> Result<(), Error> {
-        let value = WriterTag { writer: self.client + 1, number }.value(0);
-        self.tx.put(self.space, private.clone(), value).await
-    }
-
-    /// Does what is no part of it, unless all is.
-    async fn rest<T>(
-        &self,
-        rest: impl AsyncFn(HomeAttempt<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let rest = async |tx: &Tx| rest(HomeAttempt { tx: tx.into(), ..*self }).await;
-        self.vacation.nesting.rest(self.tx, rest).await
-    }
-
-    /// A customer comes into being where there is none.
-    async fn add_customer(&self, customer: u32) -> Result<(), Error> {
-        if self.get(CUSTOMER, customer).await?.is_none() {
-            self.put(CUSTOMER, customer, eight_bytes(0)).await?;
-            self.put(HELD, customer, encode_held([0; TABLES as usize])).await?;
-        }
-        Ok(())
-    }
-
-    async fn count(&self) -> Result<(), Error> {
-        let manager = self.get(MANAGER, 0).await?;
-        manager.ok_or_else(|| Error::Codec(format!("agency {} has no manager", self.home)))?;
-        if self.vacation.delayed {
-            return self.tx.defer(self.space, key(self.home, RESOURCES, 0), Action::add(1)).await;
-        }
-        let count = self.number(RESOURCES, 0).await?;
-        self.put(RESOURCES, 0, eight_bytes(count + 1)).await
-    }
-
-    /// Reserves what was found for a customer, who comes into being where there is none.
-    async fn reserve(
-        &self,
-        customer: u32,
-        found: [Option<HomeResource>; TABLES as usize],
-    ) -> Result<(), Error> {
-        if found == [None; TABLES as usize] {
-            return Ok(());
-        }
-        self.rest(async |rest| rest.add_customer(customer).await).await?;
-        for resource in found.into_iter().flatten() {
-            let part = async |tx: &Tx| {
-                HomeAttempt { tx: tx.into(), ..*self }.reserve_one(customer, resource).await
-            };
-            if self.vacation.nesting.part(self.tx, part).await? {
-                self.vacation.ledgers.of(self.client).add(RESERVED, 1);
-            }
-        }
-        Ok(())
-    }
-
-    /// Reserves a resource; whether it was free.
-    async fn reserve_one(&self, customer: u32, resource: HomeResource) -> Result<bool, Error> {
-        let row = self.vacation.row(resource);
-        let free = self.number(FREE, row).await?;
-        if free < 1 {
-            return Ok(false);
-        }
-        let used = self.number(USED, row).await?;
-        self.put(USED, row, eight_bytes(used + 1)).await?;
-        self.put(FREE, row, eight_bytes(free - 1)).await?;
-        // The port checks the resource whenever it has changed it.
-        let (total, price) = (self.number(TOTAL, row).await?, self.number(PRICE, row).await?);
-        if used < 0 || price < 0 || used + free != total {
-            let complain = || format!("{resource:?}: {used} used, {free} free of {total}");
-            self.vacation.ledgers.of(self.client).wrong.add(complain);
-        }
-        let held = self.get(HELD, customer).await?;
-        let mut held = decode_held(held.as_ref())?;
-        held[resource.table as usize] += 1;
-        self.put(HELD, customer, encode_held(held)).await?;
-        Ok(true)
-    }
-}
-
-fn encode_held(held: [i64; TABLES as usize]) -> SmallBytes {
-    held.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>().into()
-}
-
-fn decode_held(value: Option<&SmallBytes>) -> Result<[i64; TABLES as usize], Error> {
-    let broken = || Error::Codec(format!("a customer holds {value:?}"));
-    let (numbers, rest) = value.ok_or_else(broken)?.as_slice().as_chunks::<8>();
-    let numbers: Option<&[_; TABLES as usize]> =
-        numbers.try_into().ok().filter(|_| rest.is_empty());
-    Ok(numbers.ok_or_else(broken)?.map(i64::from_le_bytes))
-}
-
 impl Workload for HomeVacation {
     type Memory = HomeVacationMemory;
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        let agencies = (SPACE, self.homes.space(repositories));
-        std::iter::once(agencies).chain(self.nesting.space()).collect()
+        vec![(SPACE, self.homes.space(repositories))]
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -417,7 +306,6 @@ impl Workload for HomeVacation {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        let ended = self.nesting.check_ended(db).await?;
         let space = db.space(SPACE)?;
         let [reserved, counted] = self.ledgers.close();
         let (mut sound, mut wrong) = (Complaints::default(), Complaints::default());
@@ -437,24 +325,18 @@ impl Workload for HomeVacation {
             ok: bounds.contains(&found),
             details: format!("{found} of {bounds:?}"),
         };
-        let mut checks = vec![
+        Ok(vec![
             Check::none_wrong("resources are sound", &sound, format!("{} agencies", self.homes.0)),
             Check::none_wrong("units in use are those reserved", &wrong, String::new()),
             booked("reservations are those that committed", all_used, reserved),
             booked("resources are counted once", counts, counted),
             self.ledgers.check_writes(db, space).await?,
             self.ledgers.check_reads(),
-        ];
-        checks.extend(ended);
-        Ok(checks)
+        ])
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.nesting.notes()
-    }
-
-    fn open_children(&self) -> Option<NestingCounts> {
-        self.nesting.counts()
+    fn parted(&self) -> Option<&NestingPlan> {
+        Some(&self.nesting)
     }
 }
 

@@ -21,7 +21,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
-use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Index, SmallBytes, Space, SpaceOptions, Tx};
 
 use crate::check::Check;
@@ -176,7 +175,7 @@ impl Objects {
     /// Parameters that do not go together.
     pub fn new(values: &Values, clients: u32) -> Result<Objects, ParameterError> {
         let total = values.count("objects");
-        let nesting = NestingPlan::by_rows(values);
+        let nesting = NestingPlan::seldom_open(values);
         Ok(Objects {
             total,
             bytes: values.count("bytes") as usize,
@@ -269,8 +268,7 @@ impl Workload for Objects {
 
     fn spaces(&self, repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let partitioning = PlacedKeys::partitioning(repositories);
-        let objects = SpaceOptions { index: Index::Hash, partitioning };
-        std::iter::once((SPACE, objects)).chain(self.nesting.space()).collect()
+        vec![(SPACE, SpaceOptions { index: Index::Hash, partitioning })]
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -311,18 +309,11 @@ impl Workload for Objects {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        let ended = self.nesting.check_ended(db).await?;
-        let mut checks = checks::check(self, db).await?;
-        checks.extend(ended);
-        Ok(checks)
+        checks::check(self, db).await
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.nesting.notes()
-    }
-
-    fn open_children(&self) -> Option<NestingCounts> {
-        self.nesting.counts()
+    fn parted(&self) -> Option<&NestingPlan> {
+        Some(&self.nesting)
     }
 }
 

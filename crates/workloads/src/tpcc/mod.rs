@@ -31,7 +31,6 @@ mod tests;
 
 use ledger::{Ledgers, TpccLedger};
 use mix::{MIXES, Mix, Profile};
-use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Partitioning, SpaceOptions};
 use scale::Scale;
 use tables::{Accounts, Tables};
@@ -265,7 +264,7 @@ impl Tpcc {
             names: values.count("names") as u32,
             reads_each: values.word("lookups") == "each",
         };
-        let nesting = NestingPlan::by_rows(values);
+        let nesting = NestingPlan::seldom_open(values);
         let settings = Settings { delayed: nesting.delays(settings.delayed), ..settings };
         Tpcc::with_settings(values, clients, settings, nesting)
     }
@@ -312,7 +311,6 @@ impl Workload for Tpcc {
         };
         let mut spaces = tables::spaces(&rows, &scanned, self.scale.item_copies);
         spaces.extend(self.scale.balance_apart.then(|| Accounts::space(&rows)));
-        spaces.extend(self.nesting.space());
         spaces
     }
 
@@ -339,17 +337,10 @@ impl Workload for Tpcc {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        let ended = self.nesting.check_ended(db).await?;
-        let mut checks = checks::check(self, db).await?;
-        checks.extend(ended);
-        Ok(checks)
+        checks::check(self, db).await
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.nesting.notes()
-    }
-
-    fn open_children(&self) -> Option<NestingCounts> {
-        self.nesting.counts()
+    fn parted(&self) -> Option<&NestingPlan> {
+        Some(&self.nesting)
     }
 }

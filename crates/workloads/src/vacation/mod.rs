@@ -17,7 +17,6 @@ mod checks;
 mod rows;
 mod tasks;
 
-use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Index, Space, SpaceOptions};
 use rows::{
     Counts, PRICE_LEAST, PRICE_STEP, ResourceRow, TABLES, customer_key, encode_entries,
@@ -145,7 +144,7 @@ impl Vacation {
     pub fn new(values: &Values, clients: u32) -> Vacation {
         let keys = values.count("keys") as u32;
         let range = (f64::from(keys) * values.number("range") / 100.0).round() as u32;
-        let nesting = NestingPlan::by_rows(values);
+        let nesting = NestingPlan::seldom_open(values);
         Vacation {
             keys,
             range: range.max(1),
@@ -212,8 +211,7 @@ impl Workload for Vacation {
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
         let hash = || SpaceOptions { index: Index::Hash, ..SpaceOptions::default() };
-        let own = [(RESOURCES, hash()), (CUSTOMERS, hash())];
-        own.into_iter().chain(self.nesting.space()).collect()
+        vec![(RESOURCES, hash()), (CUSTOMERS, hash())]
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -240,17 +238,10 @@ impl Workload for Vacation {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        let ended = self.nesting.check_ended(db).await?;
-        let mut checks = checks::check(self, db).await?;
-        checks.extend(ended);
-        Ok(checks)
+        checks::check(self, db).await
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.nesting.notes()
-    }
-
-    fn open_children(&self) -> Option<NestingCounts> {
-        self.nesting.counts()
+    fn parted(&self) -> Option<&NestingPlan> {
+        Some(&self.nesting)
     }
 }

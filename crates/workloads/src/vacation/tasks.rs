@@ -104,9 +104,10 @@ impl VacationAttempt<'_> {
         &self,
         rest: impl AsyncFn(VacationAttempt<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let VacationAttempt { vacation, memory, .. } = *self;
-        let run = async |tx: &Tx| rest(VacationAttempt { vacation, tx: tx.into(), memory }).await;
-        vacation.nesting.rest(self.tx, run).await
+        match self.tx.is_open() {
+            true => self.part(rest).await,
+            false => rest(*self).await,
+        }
     }
 
     async fn price(&self, resource: ResourceRow) -> Result<Option<u32>, Error> {

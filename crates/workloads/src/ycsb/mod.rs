@@ -33,7 +33,6 @@ mod ledger;
 mod record;
 mod transactional;
 
-use muesli::open_nesting::NestingCounts;
 use muesli::{Db, Error, Index, Space, SpaceOptions};
 
 use crate::check::Check;
@@ -227,7 +226,7 @@ impl Ycsb {
             let text = format!("ranges={ranges} is more than there are: {choices} of {reads} keys");
             return Err(ParameterError::Incompatible(text));
         }
-        let nesting = NestingPlan::by_rows(values);
+        let nesting = NestingPlan::seldom_open(values);
         if matches!(variant, YcsbVariant::Core(_)) && !nesting.is_flat() {
             let given = values.word("nesting");
             let text = format!(
@@ -281,8 +280,7 @@ impl Workload for Ycsb {
     type Memory = YcsbMemory;
 
     fn spaces(&self, _repositories: usize) -> Vec<(&'static str, SpaceOptions)> {
-        let records = SpaceOptions { index: self.index(), ..SpaceOptions::default() };
-        std::iter::once((SPACE, records)).chain(self.nesting.space()).collect()
+        vec![(SPACE, SpaceOptions { index: self.index(), ..SpaceOptions::default() })]
     }
 
     async fn load(&self, db: &Db) -> Result<(), Error> {
@@ -307,18 +305,11 @@ impl Workload for Ycsb {
     }
 
     async fn check(&self, db: &Db) -> Result<Vec<Check>, Error> {
-        let ended = self.nesting.check_ended(db).await?;
-        let mut checks = checks::check(self, db).await?;
-        checks.extend(ended);
-        Ok(checks)
+        checks::check(self, db).await
     }
 
-    fn notes(&self) -> Vec<String> {
-        self.nesting.notes()
-    }
-
-    fn open_children(&self) -> Option<NestingCounts> {
-        self.nesting.counts()
+    fn parted(&self) -> Option<&NestingPlan> {
+        Some(&self.nesting)
     }
 }
 

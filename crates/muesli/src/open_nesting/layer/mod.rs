@@ -148,6 +148,9 @@ impl OpenNesting {
     /// of the scope that it is of. Nor does it [wait](Tx::retry) for a change, as others wait for
     /// these locks: it then counts as one that could not be run.
     ///
+    /// Names of handlers and of locks that begin with `muesli/` are the layer's own
+    /// ([row locks](super::OpenAtomic::with_row_locks)).
+    ///
     /// A handler of an older version of the program may have left its arguments, so their type
     /// must stay, as that of a stored row.
     pub fn handler<A, F>(mut self, name: &str, handler: F) -> OpenNesting

@@ -67,9 +67,13 @@ impl Accesses {
 
     /// What was learnt and written from a mark on is undone: it may have been of another snapshot.
     pub(super) fn undo_to(&mut self, from: ChildMark) {
-        while self.before.steps.len() > from.0 {
-            match self.before.steps.pop().expect("it is longer") {
-                RowStep::Learnt(key) => drop(self.before.known.remove(&key)),
+        assert!(from.0 <= self.before.steps.len(), "{from:?} is of a child that has ended");
+        for step in self.before.steps.split_off(from.0).into_iter().rev() {
+            match step {
+                RowStep::Learnt(key) => {
+                    let known = self.before.known.remove(&key);
+                    assert!(known.is_some(), "{key:?} was learnt, and not known");
+                }
                 RowStep::Wrote(key, before) => self.written.unwrite(key, before),
             }
         }
@@ -127,5 +131,59 @@ impl NestingLevel {
             WrittenRow { key: key.clone(), before: own.before.value(key), left }
         });
         UsedRows { read, scanned, written: written.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reads::FoundDigest;
+    use super::*;
+
+    fn key(name: &str) -> SpaceKey {
+        (SpaceId(1), name.into())
+    }
+
+    fn value(name: &str) -> Option<SmallBytes> {
+        Some(name.into())
+    }
+
+    fn write(accesses: &mut Accesses, name: &str, left: &str) {
+        accesses.note_write(&key(name));
+        accesses.written.write(key(name), Some(FoundDigest::of_value(value(left).as_ref())));
+    }
+
+    #[test]
+    fn what_a_closed_child_learnt_and_wrote_is_forgotten_with_it() {
+        let mut accesses = Accesses::default();
+        accesses.note_found(key("a"), value("1"));
+        write(&mut accesses, "a", "2");
+        let from = accesses.mark();
+        accesses.note_found(key("b"), value("1"));
+        write(&mut accesses, "a", "3");
+        write(&mut accesses, "a", "4");
+        write(&mut accesses, "b", "2");
+        accesses.undo_to(from);
+        assert_eq!(accesses.before.value(&key("a")), value("1"));
+        assert!(!accesses.before.has(&key("b")), "it may be of another snapshot");
+        let left = |name| accesses.written.value(&key(name));
+        assert_eq!(left("a"), Some(Some(FoundDigest::of_value(value("2").as_ref()))));
+        assert_eq!(left("b"), None);
+        // Found by the next attempt.
+        accesses.note_found(key("b"), value("5"));
+        accesses.note_found(key("a"), value("9"));
+        assert_eq!(accesses.before.value(&key("b")), value("5"));
+        assert_eq!(accesses.before.value(&key("a")), value("1"), "what was found first counts");
+        accesses.undo_to(ChildMark(0));
+        assert!(!accesses.before.has(&key("a")) && accesses.written.is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "is of a child that has ended")]
+    fn a_mark_that_is_not_reached_any_more_is_nobodys() {
+        let mut accesses = Accesses::default();
+        accesses.note_found(key("a"), None);
+        let from = accesses.mark();
+        accesses.undo_to(ChildMark(0));
+        accesses.undo_to(from);
     }
 }

@@ -430,6 +430,34 @@ fn a_row_that_somebody_wrote_without_a_lock_is_not_overwritten() {
     assert_nothing_is_held(&bench);
 }
 
+/// Thousands of rows in one child, and a range of all of them.
+#[test]
+fn many_rows_are_locked_and_put_back() {
+    const ROWS: u32 = 3_000;
+    let mut bench = patient();
+    let limits =
+        NestingLimits { locks: 10_000, argument_bytes: 1 << 20, ..NestingLimits::default() };
+    bench.nesting = bench.nesting.limits(limits);
+    let ordered = bench.db.space("ordered").unwrap();
+    let ended = bench.run(async move |tx| {
+        let write = async |child: &OpenTx| {
+            for row in 0..ROWS {
+                child.put(ordered, row.to_be_bytes(), "new").await?;
+            }
+            Ok(())
+        };
+        tx.open_atomic((), write).with_row_locks().await?;
+        let count = async |child: &OpenTx| child.scan(ordered, muesli::Range::all()).await;
+        let rows = tx.open_atomic((), count).with_row_locks().await?;
+        assert_eq!(rows.len(), ROWS as usize);
+        Err::<(), _>(Error::rollback("enough"))
+    });
+    assert_eq!(ended, Err(Error::rollback("enough")));
+    let all = async move |tx: &Tx| tx.scan(ordered, muesli::Range::all()).await;
+    assert_eq!(bench.db.blocking().transact(all).unwrap(), []);
+    bench.assert_nothing_is_left();
+}
+
 /// Keys of any length have a lock.
 #[test]
 fn rows_of_long_keys_are_locked() {

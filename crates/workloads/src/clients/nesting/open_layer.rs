@@ -15,6 +15,18 @@ impl NestingPlan {
         let ordered = SpaceOptions { index: Index::Ordered, ..SpaceOptions::default() };
         self.may_be_open().then_some((SPACE, ordered))
     }
+
+    /// After a run, where open children lock rows: finishes what clients left that have vanished,
+    /// and looks that nothing stays.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub(crate) async fn check_ended(&self, db: &Db) -> Result<Option<Check>, Error> {
+        if !self.may_be_open() {
+            return Ok(None);
+        }
+        check_finished(&layer(self, db)?, db).await.map(Some)
+    }
 }
 
 /// The layers of a workload's clients, which count together.
