@@ -442,7 +442,7 @@ fn many_rows_are_locked_and_put_back() {
     let ended = bench.run(async move |tx| {
         let write = async |child: &OpenTx| {
             for row in 0..ROWS {
-                child.put(ordered, row.to_be_bytes(), "new").await?;
+                child.put(ordered, &row.to_be_bytes()[..], "new").await?;
             }
             Ok(())
         };
