@@ -444,7 +444,7 @@ fn many_rows_are_locked_and_put_back() {
             for row in 0..ROWS {
                 child.put(ordered, &row.to_be_bytes()[..], "new").await?;
             }
-            Ok(())
+            Ok::<_, Error>(())
         };
         tx.open_atomic((), write).with_row_locks().await?;
         let count = async |child: &OpenTx| child.scan(ordered, muesli::Range::all()).await;
