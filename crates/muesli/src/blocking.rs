@@ -297,9 +297,6 @@ impl Blocking {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        match asks {
-            true => block_on(self.db.transact_answering(body)).map(|(it, given)| (it, given.0)),
-            false => block_on(self.db.transact(body)).map(|it| (it, Vec::new())),
-        }
+        block_on(self.db.repeat_there(body, asks))
     }
 }

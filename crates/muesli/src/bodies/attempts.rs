@@ -7,6 +7,7 @@ use std::sync::Arc;
 use muesli_core::client;
 use muesli_core::{Abort, Gave, Nanos, Staleness, TxnOptions};
 
+use crate::bodies::failure::BodyFailure;
 use crate::bodies::timeout::{Timeout, WithTimeout};
 use crate::database::handle::Db;
 use crate::dispatch::yield_now::yield_now;
@@ -70,21 +71,34 @@ impl Db {
             let how = AttemptOptions { fate, asks, choosing, ..made.next(&timeout) };
             match self.attempt(body, how).await {
                 Ok(done) => {
-                    if let Some(choosing) = choosing {
-                        choosing.committed();
-                    }
+                    choosing.inspect(|it| it.committed());
                     return Ok(done);
                 }
-                Err(stopped) => {
-                    if let (Stopped::Database(Error::Retry), Some(choosing)) = (&stopped, choosing)
-                    {
-                        choosing.sleeps();
-                    }
-                    self.after_stop(stopped, &mut made, &timeout).await?;
-                    choosing.map_or(Ok(()), |it| it.begin_attempt())?;
+                Err(Stopped::Body(error)) => return Err(error),
+                Err(Stopped::Database(error)) => {
+                    self.attempt_again(error, choosing, &mut made, &timeout).await?;
                 }
             }
         }
+    }
+
+    /// Makes ready for another attempt, where how children are run may be chosen.
+    ///
+    /// # Errors
+    /// Why there is none.
+    #[cold]
+    async fn attempt_again(
+        &self,
+        error: Error,
+        choosing: Option<&Arc<Choosing>>,
+        made: &mut Attempts,
+        timeout: &Timeout,
+    ) -> Result<(), Error> {
+        if let (Error::Retry, Some(choosing)) = (&error, choosing) {
+            choosing.sleeps();
+        }
+        self.after_stop(error, made, timeout).await?;
+        choosing.map_or(Ok(()), |it| it.begin_attempt())
     }
 
     /// Makes ready for another attempt, after one that stopped.
@@ -92,32 +106,31 @@ impl Db {
     /// # Errors
     /// Why there is none.
     #[cold]
-    pub(crate) async fn after_stop<E: From<Error>>(
+    pub(crate) async fn after_stop(
         &self,
-        stopped: Stopped<E>,
+        error: Error,
         made: &mut Attempts,
         timeout: &Timeout,
-    ) -> Result<(), E> {
-        let reason = match stopped {
-            Stopped::Body(error) => return Err(error),
-            Stopped::Database(Error::Conflict { reason, .. }) => reason,
-            Stopped::Database(Error::FootprintViolation(why)) => {
+    ) -> Result<(), Error> {
+        let reason = match error {
+            Error::Conflict { reason, .. } => reason,
+            Error::FootprintViolation(why) => {
                 let last = self.inner.footprint_violation.lock();
                 *last.unwrap_or_else(|broken| broken.into_inner()) = Some(why);
                 Abort::FootprintViolation
             }
             // A child that went on without its parent's knowing of it.
-            Stopped::Database(Error::PartialAbort { .. }) => Abort::StaleRead,
-            Stopped::Database(Error::Retry) => {
+            Error::PartialAbort { .. } => Abort::StaleRead,
+            Error::Retry => {
                 if !made.watches {
                     self.sleep(self.inner.retry.pause_max).await?;
                 }
                 made.count = 0; // Nobody was in the way.
                 made.forget_losses();
                 made.sees_change = true;
-                return Ok(timeout.check()?);
+                return timeout.check();
             }
-            Stopped::Database(error) => return Err(error.into()),
+            error => return Err(error),
         };
         made.eager |= reason.ends_delays();
         made.losses += 1;
@@ -126,7 +139,7 @@ impl Db {
             made.lost_since = now.ok_or(Error::Closed)?.max(Nanos(1));
         }
         self.after_conflict(reason, made.count).await?;
-        Ok(timeout.check()?)
+        timeout.check()
     }
 
     /// Counts a conflict and pauses, or gives up.
@@ -139,7 +152,8 @@ impl Db {
         self.pause(attempts).await
     }
 
-    /// One attempt, and no more.
+    /// One attempt, and no more. What it does is compiled for each body, so that all but the body
+    /// is in functions that are not.
     pub(crate) async fn attempt<T, E, F>(
         &self,
         body: &F,
@@ -149,8 +163,36 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let AttemptOptions { timeout, fate, eager, asks, watches, sees_change, .. } = how;
-        let AttemptOptions { tried_since, choosing, .. } = how;
+        let mut running = self.begin_attempt(&how).await?;
+        let ran = loop {
+            let ran = WithTimeout::new(pin!(body(&running.open.tx)), how.timeout).await;
+            if running.checkpoints.is_none() {
+                break ran;
+            }
+            match running.after_body(self, ran.is_ok(), &how).await? {
+                BodyEnd::Ended => break ran,
+                BodyEnd::Failed(error) => break Err(error.into()),
+                BodyEnd::GoesBack => {}
+            }
+        };
+        match ran {
+            Ok(answer) => {
+                let given = self.commit_attempt(running, &how).await?;
+                Ok((answer, given))
+            }
+            Err(error) => {
+                let stopped = Stopped::by(error, running.open.tx.conflict());
+                if matches!(stopped, Stopped::Database(Error::Retry)) {
+                    self.wait_where_it_ended(&running, &how).await?;
+                }
+                Err(stopped)
+            }
+        }
+    }
+
+    #[inline]
+    async fn begin_attempt(&self, how: &AttemptOptions<'_>) -> Result<RunningAttempt, Error> {
+        let AttemptOptions { eager, sees_change, tried_since, .. } = *how;
         let database = self.inner.database;
         let options = || {
             let options = TxnOptions { eager, tried_since, ..self.txn_options() };
@@ -169,67 +211,45 @@ impl Db {
             begun = client::with(database, |engine| Some(engine.begin(options())));
         }
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
-        let tx = Tx::at(database, self.inner.origin, txn, self.inner.retry);
-        let mut open = RollbackOnDrop::new(tx.choosing(choosing));
-        let ran = match self.checkpoints {
-            true => self.run_with_checkpoints(body, &mut open, timeout).await?,
-            false => WithTimeout::new(pin!(body(&open.tx)), timeout).await,
-        };
-        let answer = match ran {
-            Ok(answer) => {
-                open.tx.check_parts().map_err(Stopped::Database)?;
-                answer
-            }
-            Err(error) => {
-                let stopped = Stopped::by(error, open.tx.conflict());
-                let waits = watches && self.has_notes(&how);
-                if waits && matches!(stopped, Stopped::Database(Error::Retry)) {
-                    choosing.inspect(|it| it.sleeps());
-                    self.wait_for_change(&open.tx, timeout).await?;
-                }
-                return Err(stopped);
-            }
-        };
-        let committed = open.tx.commit_here(self, fate).await;
-        open.ended();
-        let (_, given) = committed?;
-        assert!(asks || given.is_empty(), "nobody asked what delayed actions gave");
-        Ok((answer, given))
+        let tx = Tx::at(database, self.inner.origin, txn, self.inner.retry).choosing(how.choosing);
+        if !self.checkpoints {
+            return Ok(RunningAttempt { open: RollbackOnDrop::new(tx), checkpoints: None });
+        }
+        let recording = Arc::<Recording>::default();
+        let open = RollbackOnDrop::new(tx.recorded(&recording));
+        let checkpoints = Some(Box::new(CheckpointRuns { recording, undone: 0 }));
+        Ok(RunningAttempt { open, checkpoints })
     }
 
-    /// Runs a body, from its last checkpoint that still holds wherever there is one.
-    ///
-    /// # Errors
-    /// Where that was so too often.
-    async fn run_with_checkpoints<T, E, F>(
+    /// Commits an attempt whose body has ended well; what delayed actions gave.
+    #[inline]
+    async fn commit_attempt(
         &self,
-        body: &F,
-        open: &mut RollbackOnDrop,
-        timeout: &Timeout,
-    ) -> Result<Result<T, E>, Error>
-    where
-        F: AsyncFn(&Tx) -> Result<T, E>,
-        E: From<Error> + 'static,
-    {
-        let recording = Arc::<Recording>::default();
-        let mut undone = 0;
-        loop {
-            open.tx = open.tx.recorded(&recording);
-            let mut ran = WithTimeout::new(pin!(body(&open.tx)), timeout).await;
-            if ran.is_ok()
-                && let Err(error) = open.tx.merge_levels().await
-            {
-                ran = Err(error.into());
-            }
-            let Some(level) = open.tx.goes_back_to() else { return Ok(ran) };
-            undone += 1;
-            if undone > self.inner.retry.child_retries {
-                return Err(Error::Conflict { reason: Abort::StaleRead, attempts: 1 });
-            }
-            recording.go_back(level);
-            self.pause(undone).await?;
-            timeout.check()?;
+        running: RunningAttempt,
+        how: &AttemptOptions<'_>,
+    ) -> Result<Vec<Gave>, Error> {
+        let open = running.open;
+        open.tx.check_parts()?;
+        let committed = open.tx.commit_here(self, how.fate).await;
+        open.ended();
+        let (_, given) = committed?;
+        assert!(how.asks || given.is_empty(), "nobody asked what delayed actions gave");
+        Ok(given)
+    }
+
+    /// A body has asked to be run again once something has changed: waits for that, if it is to be
+    /// waited for here.
+    #[cold]
+    async fn wait_where_it_ended(
+        &self,
+        running: &RunningAttempt,
+        how: &AttemptOptions<'_>,
+    ) -> Result<(), Error> {
+        if how.watches && self.has_notes(how) {
+            how.choosing.inspect(|it| it.sleeps());
+            self.wait_for_change(&running.open.tx, how.timeout).await?;
         }
+        Ok(())
     }
 
     /// Waits until something that a transaction has read has changed, or for a while where that
@@ -282,6 +302,60 @@ impl Db {
     }
 }
 
+/// An attempt whose body is being run.
+struct RunningAttempt {
+    open: RollbackOnDrop,
+    /// Where its transaction sets checkpoints.
+    checkpoints: Option<Box<CheckpointRuns>>,
+}
+
+/// How often a body was run from a checkpoint.
+struct CheckpointRuns {
+    recording: Arc<Recording>,
+    undone: u32,
+}
+
+/// What comes after a body.
+enum BodyEnd {
+    /// It has ended, as it says.
+    Ended,
+    /// What it did since a checkpoint could not be made its own.
+    Failed(Error),
+    /// It is run again, from its last checkpoint that still holds.
+    GoesBack,
+}
+
+impl RunningAttempt {
+    /// A body with checkpoints has ended, well or not.
+    ///
+    /// # Errors
+    /// It went back to checkpoints too often; the time is over.
+    async fn after_body(
+        &mut self,
+        db: &Db,
+        ended_well: bool,
+        how: &AttemptOptions<'_>,
+    ) -> Result<BodyEnd, Error> {
+        let RunningAttempt { open, checkpoints: Some(runs) } = self else {
+            return Ok(BodyEnd::Ended);
+        };
+        let mut end = BodyEnd::Ended;
+        if ended_well && let Err(error) = open.tx.merge_levels().await {
+            end = BodyEnd::Failed(error);
+        }
+        let Some(level) = open.tx.goes_back_to() else { return Ok(end) };
+        runs.undone += 1;
+        if runs.undone > db.inner.retry.child_retries {
+            return Err(Error::Conflict { reason: Abort::StaleRead, attempts: 1 });
+        }
+        runs.recording.go_back(level);
+        db.pause(runs.undone).await?;
+        how.timeout.check()?;
+        open.tx = open.tx.recorded(&runs.recording);
+        Ok(BodyEnd::GoesBack)
+    }
+}
+
 /// Why an attempt did not commit.
 pub(crate) enum Stopped<E> {
     /// The database says so, to the body perhaps.
@@ -301,7 +375,9 @@ impl<E: 'static> Stopped<E> {
     /// of it is of no interest, since it is to run again.
     #[cold]
     pub fn by(error: E, conflict: Option<Error>) -> Stopped<E> {
-        let own = (&error as &dyn Any).downcast_ref::<Error>();
+        let of_body = &error as &dyn Any;
+        let kept = || of_body.downcast_ref::<BodyFailure>().and_then(BodyFailure::database);
+        let own = of_body.downcast_ref::<Error>().or_else(kept);
         match conflict.or_else(|| own.filter(|error| error.is_conflict()).cloned()) {
             Some(conflict) => Stopped::Database(conflict),
             None => Stopped::Body(error),

@@ -11,10 +11,10 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use muesli_core::client::{self, Answered};
-use muesli_core::{Answer, Failure, Gave, OpId, Step, Txn};
+use muesli_core::client;
+use muesli_core::{Answer, Gave, OpId, Step, Txn};
 
-use crate::bodies::attempts::Stopped;
+use crate::bodies::attempts::{Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::database::handle::Db;
 use crate::dispatch::access::HandedJob;
@@ -30,15 +30,29 @@ pub(crate) enum HandedEnd<T, E> {
     Committing(T, OpId),
     /// It is not to be run again.
     Failed(E),
-    /// Its owner is to run it: it has to wait.
-    Again,
+    /// Its owner is to run it.
+    Again(RunAgain),
+    /// With this; its transaction was rolled back.
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// Why the owner of a body is to run it.
+pub(crate) enum RunAgain {
+    /// It has to wait.
+    Waits,
     /// It met a conflict.
     Conflict(Error),
     /// It asks to be run again once something has changed that it has read, which is watched for
     /// its transaction if that was kept.
     Retry(Option<(ReadChange, Txn)>),
-    /// With this; its transaction was rolled back.
-    Panicked(Box<dyn Any + Send>),
+}
+
+/// How a commit went that was asked for in one step.
+enum StepCommit {
+    Committed(Vec<Gave>),
+    /// It is not decided.
+    Waits(OpId),
+    Failed(Error),
 }
 
 /// A body on its way to another thread and back.
@@ -94,63 +108,65 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let database = self.inner.database;
-        // What a transaction of its kind begins with is not to be repeated here.
-        if self.choice.is_some() || self.checkpoints {
-            return HandedEnd::Again;
-        }
-        self.arrive();
-        let begun = client::with(database, |engine| {
-            (!engine.should_yield()).then(|| engine.begin(self.txn_options()))
-        });
-        let Some(Some(begun)) = begun else { return HandedEnd::Again };
-        let txn = match begun.at_once() {
-            Ok(txn) => txn,
-            Err(failure) => return HandedEnd::Failed(Error::from(failure).into()),
+        let open = match self.begin_in_step() {
+            Ok(Some(open)) => open,
+            Ok(None) => return HandedEnd::Again(RunAgain::Waits),
+            Err(error) => return HandedEnd::Failed(error.into()),
         };
-        let open = RollbackOnDrop::new(self.tx_of(txn));
         let ran = pin!(body(&open.tx)).poll(&mut Context::from_waker(Waker::noop()));
         let answer = match ran {
-            Poll::Pending => return HandedEnd::Again,
+            Poll::Pending => return HandedEnd::Again(RunAgain::Waits),
             Poll::Ready(Ok(answer)) => answer,
             Poll::Ready(Err(error)) => {
                 let stopped = Stopped::by(error, open.tx.conflict());
                 return self.handed_end(stopped, open);
             }
         };
-        if open.tx.check_parts().is_err() {
-            return HandedEnd::Again;
-        }
-        let step = open.tx.here(|engine| engine.commit(txn));
-        open.ended();
-        match step {
-            Ok(Step::Wait(op)) => {
-                // With a log the answer may be there all the same.
-                let polled = client::with(database, |engine| engine.poll(op, Waker::noop()));
-                match polled {
-                    Some(Poll::Ready(ended)) => {
-                        self.handed_commit(answer, ended.map(Answer::answered))
-                    }
-                    Some(Poll::Pending) | None => HandedEnd::Committing(answer, op),
-                }
-            }
-            Ok(Step::Done(ended)) => self.handed_commit(answer, ended),
-            Err(error) => after_end(error),
+        match self.commit_in_step(open) {
+            Some(StepCommit::Committed(given)) => HandedEnd::Committed(answer, given),
+            Some(StepCommit::Waits(op)) => HandedEnd::Committing(answer, op),
+            Some(StepCommit::Failed(error)) => after_end(error),
+            None => HandedEnd::Again(RunAgain::Waits),
         }
     }
 
-    fn handed_commit<T, E: From<Error>>(
-        &self,
-        answer: T,
-        ended: Result<Answered, Failure>,
-    ) -> HandedEnd<T, E> {
-        match ended {
+    /// Begins the transaction of a body that is run in one step; `None`: its owner is to run it.
+    fn begin_in_step(&self) -> Result<Option<RollbackOnDrop>, Error> {
+        // What a transaction of its kind begins with is not to be repeated here.
+        if self.choice.is_some() || self.checkpoints {
+            return Ok(None);
+        }
+        self.arrive();
+        let begun = client::with(self.inner.database, |engine| {
+            (!engine.should_yield()).then(|| engine.begin(self.txn_options()))
+        });
+        let Some(Some(begun)) = begun else { return Ok(None) };
+        Ok(Some(RollbackOnDrop::new(self.tx_of(begun.at_once()?))))
+    }
+
+    /// Commits what a body did in one step; `None`: it cannot commit so.
+    fn commit_in_step(&self, open: RollbackOnDrop) -> Option<StepCommit> {
+        open.tx.check_parts().ok()?;
+        let step = open.tx.here(|engine| engine.commit(open.tx.txn));
+        open.ended();
+        let ended = match step {
+            Ok(Step::Wait(op)) => {
+                // With a log the answer may be there all the same.
+                match client::with(self.inner.database, |engine| engine.poll(op, Waker::noop())) {
+                    Some(Poll::Ready(ended)) => ended.map(Answer::answered),
+                    Some(Poll::Pending) | None => return Some(StepCommit::Waits(op)),
+                }
+            }
+            Ok(Step::Done(ended)) => ended,
+            Err(error) => return Some(StepCommit::Failed(error)),
+        };
+        Some(match ended {
             Ok((committed, given)) => {
                 self.learn(committed);
-                HandedEnd::Committed(answer, given)
+                StepCommit::Committed(given)
             }
-            Err(failure) => after_end(failure.into()),
-        }
+            Err(failure) => StepCommit::Failed(failure.into()),
+        })
     }
 
     /// A transaction of the loop that is here.
@@ -169,30 +185,41 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let mut made = self.first_attempt();
-        let timeout = Timeout::new(self.inner.database, self.timeout);
-        let conflict = match end {
+        let again = match end {
             Some(HandedEnd::Committing(answer, op)) => match self.end_commit(op).await {
                 Ok(given) => return Ok((answer, given)),
-                Err(error) => Some(error),
+                Err(error) => RunAgain::Conflict(error),
             },
-            Some(HandedEnd::Conflict(error)) => Some(error),
-            Some(HandedEnd::Retry(change)) => {
+            Some(HandedEnd::Again(again)) => again,
+            _ => RunAgain::Waits,
+        };
+        let attempts = self.ready_to_run_again(again).await?;
+        self.repeat_after(body, asks, None, attempts).await
+    }
+
+    /// Waits until a body is to be run again by its owner.
+    ///
+    /// # Errors
+    /// Why it is not.
+    async fn ready_to_run_again(&self, again: RunAgain) -> Result<(Attempts, Timeout), Error> {
+        let mut made = self.first_attempt();
+        let timeout = Timeout::new(self.inner.database, self.timeout);
+        match again {
+            RunAgain::Waits => {}
+            RunAgain::Conflict(error) => {
+                made.count_one();
+                self.after_stop(error, &mut made, &timeout).await?;
+            }
+            RunAgain::Retry(change) => {
                 if let Some((mut change, txn)) = change {
                     // Given up, it is watched no more.
                     let _open = RollbackOnDrop::new(self.tx_of(txn));
                     self.until_changed(&mut change, &timeout).await?;
                 }
                 made.see_change();
-                None
             }
-            _ => None,
-        };
-        if let Some(error) = conflict {
-            made.count_one();
-            self.after_stop(Stopped::Database(error), &mut made, &timeout).await?;
         }
-        self.repeat_after(body, asks, None, (made, timeout)).await
+        Ok((made, timeout))
     }
 
     /// Of a body that stopped.
@@ -206,15 +233,15 @@ impl Db {
             Stopped::Body(error) => HandedEnd::Failed(error),
             // Readers keep no note of what they read.
             Stopped::Database(Error::Retry) if self.options.read_only && !self.options.strict => {
-                HandedEnd::Retry(None)
+                HandedEnd::Again(RunAgain::Retry(None))
             }
             Stopped::Database(Error::Retry) => match open.tx.watch_reads() {
                 Ok(Some(change)) => {
                     let txn = open.tx.txn;
                     open.ended();
-                    HandedEnd::Retry(Some((change, txn)))
+                    HandedEnd::Again(RunAgain::Retry(Some((change, txn))))
                 }
-                Ok(None) | Err(_) => HandedEnd::Again,
+                Ok(None) | Err(_) => HandedEnd::Again(RunAgain::Waits),
             },
             Stopped::Database(error) => after_end(error),
         }
@@ -225,7 +252,7 @@ impl Db {
 #[cold]
 fn after_end<T, E: From<Error>>(error: Error) -> HandedEnd<T, E> {
     match error.is_conflict() {
-        true => HandedEnd::Conflict(error),
+        true => HandedEnd::Again(RunAgain::Conflict(error)),
         false => HandedEnd::Failed(error.into()),
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod attempts;
 pub(crate) mod direct;
+pub(crate) mod failure;
 pub(crate) mod handed;
 pub(crate) mod in_state;
 mod pooling;

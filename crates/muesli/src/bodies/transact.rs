@@ -1,6 +1,8 @@
 //! Transactions as bodies that are run, committed, and run again after a conflict: from a task of a
 //! loop, and from any other thread.
 
+use muesli_core::Gave;
+
 use crate::database::handle::Db;
 use crate::error::Error;
 use crate::transaction::commit::Caller;
@@ -74,12 +76,10 @@ impl Db {
         T: Send + 'static,
         E: From<Error> + Send + 'static,
     {
-        if self.is_here() {
-            return self.transact_here(body).await;
+        match self.is_here() {
+            true => self.transact_here(body).await,
+            false => self.repeat_there(body, false).await.map(|(answer, _)| answer),
         }
-        let (db, (_caller, fate)) = (self.clone(), Caller::new(self));
-        let there = async move || db.repeat(&body, false, Some(&fate)).await;
-        self.run_on(self.next_loop(), there).await?.map(|(answer, _)| answer)
     }
 
     /// As [`transact`](Self::transact), for tasks on one of the database's loops only: the body
@@ -109,10 +109,7 @@ impl Db {
         if self.is_here() {
             return self.transact_answering_here(body).await;
         }
-        let (db, (_caller, fate)) = (self.clone(), Caller::new(self));
-        let there = async move || db.repeat(&body, true, Some(&fate)).await;
-        let ran = self.run_on(self.next_loop(), there).await?;
-        ran.map(|(answer, given)| (answer, Results(given)))
+        self.repeat_there(body, true).await.map(|(answer, given)| (answer, Results(given)))
     }
 
     /// As [`transact_answering`](Self::transact_answering), for tasks on one of the database's
@@ -126,5 +123,21 @@ impl Db {
         E: From<Error> + 'static,
     {
         self.repeat(&body, true, None).await.map(|(answer, given)| (answer, Results(given)))
+    }
+    /// Sends a body to a loop, where it runs until it commits or is not to be tried again; with the
+    /// answer, what delayed actions gave if it `asks` that.
+    pub(crate) async fn repeat_there<T, E, F>(
+        &self,
+        body: F,
+        asks: bool,
+    ) -> Result<(T, Vec<Gave>), E>
+    where
+        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let (db, (_caller, fate)) = (self.clone(), Caller::new(self));
+        let there = async move || db.repeat(&body, asks, Some(&fate)).await;
+        self.run_on(self.next_loop(), there).await?
     }
 }

@@ -1,9 +1,10 @@
 //! The loops of a database: work for them, their counts, and their end.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use muesli_core::client::{self, AnswerFuture};
+use muesli_core::client::{self, AnswerFuture, Task};
 use muesli_core::{Doubt, Outcome, Traffic, TxnId};
 
 use crate::database::compacted::Compacted;
@@ -29,12 +30,27 @@ impl Db {
         F: AsyncFnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
+        let answer = Arc::new(Mutex::new(None));
+        let there = Arc::clone(&answer);
+        let make = Box::new(move || {
+            Box::pin(async move {
+                let got = f().await;
+                *there.lock().unwrap_or_else(|broken| broken.into_inner()) = Some(got);
+            }) as Task
+        });
+        self.run_task_on(home, make).await?;
+        let answer = answer.lock().unwrap_or_else(|broken| broken.into_inner()).take();
+        Ok(answer.expect("a task that has ended has answered"))
+    }
+
+    /// Runs a task on one of the loops, to its end.
+    async fn run_task_on(&self, home: usize, make: Job) -> Result<(), Error> {
         let driver = self.inner.driver.as_ref().ok_or(Error::Closed)?;
         let (sender, receiver) = oneshot::channel();
-        let job: Job = Box::new(move || Box::pin(Shipped::new(async move { f().await }, sender)));
+        let job: Job = Box::new(move || Box::pin(Shipped::new(make(), sender)));
         driver.submit(home % driver.loops(), job).map_err(|_| self.closed())?;
         match receiver.await {
-            Some(Ok(answer)) => Ok(answer),
+            Some(Ok(())) => Ok(()),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => Err(self.closed()),
         }

@@ -46,40 +46,76 @@ thread_local! {
     };
 }
 
+/// A future that is polled in a loop's state, without its type.
+trait PolledInside {
+    /// Keeps the answer, once it is there.
+    fn poll_inside(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+
+    /// Drops the future: what it had open is over.
+    fn drop_future(&mut self);
+}
+
+/// A future on its thread's stack, and its answer.
+struct FutureInPlace<'a, F: Future> {
+    future: Pin<&'a mut Option<F>>,
+    answer: Option<F::Output>,
+}
+
+impl<F: Future> PolledInside for FutureInPlace<'_, F> {
+    fn poll_inside(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let running = self.future.as_mut().as_pin_mut().expect("polled after it was ready");
+        running.poll(cx).map(|answer| self.answer = Some(answer))
+    }
+
+    fn drop_future(&mut self) {
+        self.future.set(None);
+    }
+}
+
 /// Runs a future to its end, beginning in the state that was entered; `None`: the loop has ended.
 ///
 /// # Panics
 /// Where the future does, once the state is left.
-pub(crate) fn run_in_place<T>(
+pub(crate) fn run_in_place<F: Future>(
     access: &dyn LoopAccess,
     entered: EnteredState<'_>,
-    future: impl Future<Output = T>,
-) -> Option<T> {
-    let (mut future, mut pending) = (pin!(Some(future)), None);
+    future: F,
+) -> Option<F::Output> {
+    let mut running = FutureInPlace { future: pin!(Some(future)), answer: None };
+    run_to_its_end(access, entered, &mut running);
+    running.answer
+}
+
+/// Polls a future until its answer is there, or its loop has ended.
+fn run_to_its_end(
+    access: &dyn LoopAccess,
+    entered: EnteredState<'_>,
+    future: &mut dyn PolledInside,
+) {
+    let mut pending = None;
     let polled = CALLER.with(|caller| {
-        poll_inside(future.as_mut(), entered, caller, || {
+        poll_inside(future, entered, caller, || {
             pending = Some(PendingCaller::new(access));
         })
     });
-    match polled {
-        Poll::Ready(value) => Some(value),
-        Poll::Pending => go_on(access, future, pending),
+    if polled.is_pending() {
+        go_on(access, future, pending);
     }
 }
 
 /// The future has waited once, and its thread is `pending`.
 #[cold]
-fn go_on<T>(
+fn go_on(
     access: &dyn LoopAccess,
-    mut future: Pin<&mut Option<impl Future<Output = T>>>,
-    pending: Option<PendingCaller<'_>>,
-) -> Option<T> {
+    future: &mut dyn PolledInside,
+    _pending: Option<PendingCaller<'_>>,
+) {
     CALLER.with(|caller| {
         loop {
             let mut looks = access.answers_soon();
             while !caller.caller.woken.swap(false, Ordering::Acquire) {
                 if access.is_shut() {
-                    return None;
+                    return;
                 }
                 match std::mem::take(&mut looks) {
                     true => look_for(|| caller.caller.woken.load(Ordering::Relaxed)),
@@ -87,44 +123,39 @@ fn go_on<T>(
                 }
             }
             if !access.enter() {
-                return None;
+                return;
             }
-            let polled = poll_inside(future.as_mut(), EnteredState::new(access), caller, || {});
-            if let Poll::Ready(value) = polled {
-                drop(pending);
-                return Some(value);
+            if poll_inside(future, EnteredState::new(access), caller, || {}).is_ready() {
+                return;
             }
         }
-    })
+    });
 }
 
 /// Polls the future, and leaves the state; a future that panics is dropped before that, and for one
 /// that waits `waits` is called before.
-fn poll_inside<T>(
-    mut future: Pin<&mut Option<impl Future<Output = T>>>,
+fn poll_inside(
+    future: &mut dyn PolledInside,
     entered: EnteredState<'_>,
     caller: &CallerThread,
     waits: impl FnOnce(),
-) -> Poll<T> {
+) -> Poll<()> {
     let mut cx = Context::from_waker(&caller.waker);
-    let polled = catch_unwind(AssertUnwindSafe(|| {
-        let running = future.as_mut().as_pin_mut().expect("polled after it was ready");
-        running.poll(&mut cx)
-    }));
+    let polled = catch_unwind(AssertUnwindSafe(|| future.poll_inside(&mut cx)));
     match polled {
         Ok(Poll::Pending) => {
             waits();
             entered.leave_to_others();
             Poll::Pending
         }
-        Ok(Poll::Ready(value)) => {
-            future.set(None); // What it had open is over before its caller goes on.
+        Ok(Poll::Ready(())) => {
+            future.drop_future(); // What it had open is over before its caller goes on.
             drop(entered);
-            Poll::Ready(value)
+            Poll::Ready(())
         }
         Err(panic) => {
             // What it holds is the user's, and may panic as it is dropped.
-            let _ = catch_unwind(AssertUnwindSafe(|| future.set(None)));
+            let _ = catch_unwind(AssertUnwindSafe(|| future.drop_future()));
             drop(entered);
             resume_unwind(panic)
         }

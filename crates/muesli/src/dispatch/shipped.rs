@@ -9,22 +9,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
+use muesli_core::client::Task;
+
 use crate::dispatch::oneshot::OneshotSender;
 
-/// What a task gave: its answer, or what it panicked with.
-pub(crate) type Ran<T> = Result<T, Box<dyn Any + Send>>;
+/// How a task ended: or what it panicked with.
+pub(crate) type Ran = Result<(), Box<dyn Any + Send>>;
 
 /// The task, on its loop.
-pub(crate) struct Shipped<F: Future> {
-    task: Option<Pin<Box<F>>>,
-    sender: Option<OneshotSender<Ran<F::Output>>>,
+pub(crate) struct Shipped {
+    task: Option<Task>,
+    sender: Option<OneshotSender<Ran>>,
     /// Who is woken when nobody waits any more.
     known: Option<Waker>,
 }
 
-impl<F: Future> Shipped<F> {
-    pub fn new(task: F, sender: OneshotSender<Ran<F::Output>>) -> Shipped<F> {
-        Shipped { task: Some(Box::pin(task)), sender: Some(sender), known: None }
+impl Shipped {
+    pub fn new(task: Task, sender: OneshotSender<Ran>) -> Shipped {
+        Shipped { task: Some(task), sender: Some(sender), known: None }
     }
 
     /// Whether nobody waits for the answer.
@@ -44,7 +46,7 @@ impl<F: Future> Shipped<F> {
     }
 }
 
-impl<F: Future> Future for Shipped<F> {
+impl Future for Shipped {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -56,7 +58,7 @@ impl<F: Future> Future for Shipped<F> {
         let Some(task) = &mut this.task else { return Poll::Ready(()) };
         let ran = match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(cx))) {
             Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(answer)) => Ok(answer),
+            Ok(Poll::Ready(())) => Ok(()),
             Err(panic) => Err(panic),
         };
         // What the task had open is over before its caller goes on.

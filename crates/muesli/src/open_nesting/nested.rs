@@ -10,6 +10,7 @@ use std::sync::Arc;
 use muesli_core::{LevelRole, Nanos};
 use serde::Serialize;
 
+use super::child::body::{AnyBody, KeptBody};
 use super::child::{Conclusion, OpenTx};
 use super::ending::Finish;
 use super::handed::{ChildPlan, OpenLock, call};
@@ -19,6 +20,7 @@ use super::level::NestingLevel;
 use super::locks::LockMode;
 use super::scope::{InFlight, NestingScope};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
+use crate::bodies::failure::BodyFailure;
 use crate::bodies::timeout::Timeout;
 use crate::error::Error;
 use crate::nesting_choice::{Choosing, NestingModel};
@@ -146,11 +148,7 @@ impl OpenTx {
         OpenAtomic { of: self, plan, body, ended: PhantomData }
     }
 
-    async fn run_open<T, E, F>(&self, how: ChildPlan, body: F) -> Result<T, E>
-    where
-        F: AsyncFn(&OpenTx) -> Result<T, E>,
-        E: From<Error> + 'static,
-    {
+    async fn run_open(&self, how: ChildPlan, body: &dyn AnyBody) -> Result<(), BodyFailure> {
         if let Some(fault) = &how.fault {
             return Err(fault.clone().into());
         }
@@ -165,7 +163,7 @@ impl OpenTx {
         layer.nesting.limits.check_depth(scope.chain().count())?;
         let is_open = |choosing: &Arc<Choosing>| choosing.model() == NestingModel::Open;
         if layer.reads_only() || !self.choosing.as_ref().is_none_or(is_open) {
-            return self.run_inline(&how, &body).await;
+            return self.run_inline(&how, body).await;
         }
         self.undo_parts().await?;
         let part = Choosing::open_child(self.choosing.as_ref());
@@ -177,10 +175,10 @@ impl OpenTx {
             let level = self.level.open(number).locking_rows(how.locks_rows);
             let (attempt, begun) = (ChildAttempt::new(self, level)?, layer.now()?);
             let options = AttemptOptions { watches: false, ..made.next(&timeout) };
-            let stopped = match attempt.run(&how, &body, options).await {
-                Ok(answer) => {
+            let stopped = match attempt.run(&how, body, options).await {
+                Ok(()) => {
                     part.inspect(|it| it.ended_well());
-                    return Ok(answer);
+                    return Ok(());
                 }
                 Err(stopped) => stopped,
             };
@@ -206,7 +204,12 @@ impl OpenTx {
                 timeout.check()?;
             } else {
                 part.as_ref().inspect(|it| it.undone_alone());
-                layer.db.after_stop(stopped, &mut made, &timeout).await?;
+                match stopped {
+                    Stopped::Body(failure) => return Err(failure),
+                    Stopped::Database(error) => {
+                        layer.db.after_stop(error, &mut made, &timeout).await?;
+                    }
+                }
             }
             scope.took(NestingPhase::Lost, begun, layer.now()?);
         }
@@ -224,7 +227,10 @@ where
     type IntoFuture = Pin<Box<dyn Future<Output = Result<T, E>> + 'a>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.of.run_open(self.plan, self.body))
+        Box::pin(async move {
+            let kept = KeptBody::new(&self.body);
+            kept.end(self.of.run_open(self.plan, &kept).await)
+        })
     }
 }
 
@@ -248,28 +254,21 @@ impl<'a> ChildAttempt<'a> {
         Ok(ChildAttempt { layer, scope, level, own, choosing: of.choosing.as_ref() })
     }
 
-    async fn run<T, E, F>(
+    async fn run(
         &self,
         how: &ChildPlan,
-        body: &F,
+        body: &dyn AnyBody,
         options: AttemptOptions<'_>,
-    ) -> Result<T, Stopped<E>>
-    where
-        F: AsyncFn(&OpenTx) -> Result<T, E>,
-        E: From<Error> + 'static,
-    {
+    ) -> Result<(), Stopped<BodyFailure>> {
         let flight = InFlight::of_child(&self.own);
         let (begun, asked) = (self.layer.now()?, Cell::new(Nanos(0)));
-        let ended: Cell<Option<(T, Conclusion)>> = Cell::new(None);
-        let attempt = async |tx: &Tx| -> Result<(), E> {
+        let ended: Cell<Option<Conclusion>> = Cell::new(None);
+        let attempt = async |tx: &Tx| -> Result<(), BodyFailure> {
             let child = OpenTx::new(tx, self.layer, &self.own);
-            let done = child.run_body(how, body(&child)).await;
+            let done = child.run_body(how, body.run(&child)).await;
             let concluded = match done {
-                Ok(answer) => match child.conclude(how).await {
-                    Ok(conclusion) => Ok((answer, conclusion)),
-                    Err(error) => Err(error.into()),
-                },
-                Err(error) => Err(error),
+                Ok(()) => child.conclude(how).await.map_err(BodyFailure::from),
+                Err(failure) => Err(failure),
             };
             child.pass_conflict(tx);
             self.own.wake_at(tx.alarm());
@@ -295,9 +294,9 @@ impl<'a> ChildAttempt<'a> {
         }
         self.scope.took(NestingPhase::Body, begun, asked.get());
         self.scope.took(NestingPhase::Commit, asked.get(), self.layer.now()?);
-        let (answer, conclusion) = ended.take().expect("it committed what it concluded");
+        let conclusion = ended.take().expect("it committed what it concluded");
         self.committed(how, conclusion).await;
-        Ok(answer)
+        Ok(())
     }
 
     async fn committed(&self, how: &ChildPlan, conclusion: Conclusion) {
@@ -324,7 +323,7 @@ impl<'a> ChildAttempt<'a> {
     ///
     /// # Errors
     /// It is not done yet, and then the whole transaction is not to commit.
-    async fn undo<E>(&self, stopped: &Stopped<E>) -> Result<(), Error> {
+    async fn undo(&self, stopped: &Stopped<BodyFailure>) -> Result<(), Error> {
         if let Stopped::Database(error @ Error::Unknown { .. }) = stopped {
             // It may have committed; that can be told when its scope is ended, and not here.
             self.scope.doom(error);

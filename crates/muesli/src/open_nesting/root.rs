@@ -8,6 +8,7 @@ use muesli_core::client::Task;
 use muesli_core::{Abort, LevelRole, Nanos, client};
 
 use super::child::OpenTx;
+use super::child::body::{AnyBody, KeptBody};
 use super::ending::Finish;
 use super::layer::counts::NestingPhase;
 use super::layer::{Layer, NestingSwitch, OpenNesting};
@@ -16,6 +17,7 @@ use super::rows::{ScopeEnd, ScopeRow, end_key, scope_key};
 use super::scope::{InFlight, NestingScope};
 use super::waiting::{RetryWait, to_be_waited_for};
 use crate::bodies::attempts::{AttemptOptions, Attempts, Stopped};
+use crate::bodies::failure::BodyFailure;
 use crate::bodies::timeout::Timeout;
 use crate::database::handle::Db;
 use crate::error::Error;
@@ -70,6 +72,15 @@ impl Db {
         F: AsyncFn(&OpenTx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
+        let kept = KeptBody::new(&body);
+        kept.end(self.run_nested(nesting, &kept).await)
+    }
+
+    async fn run_nested(
+        &self,
+        nesting: &OpenNesting,
+        body: &dyn AnyBody,
+    ) -> Result<(), BodyFailure> {
         if self.checkpoints {
             let text = "a transaction with open children has no checkpoints, as what these did is \
                         committed: run it on a handle without, with closed children \
@@ -88,12 +99,12 @@ impl Db {
             let attempt = RootAttempt::new(&layer)?;
             let (choosing, begun) = (choosing.as_ref(), layer.now()?);
             let options = AttemptOptions { choosing, watches: false, ..made.next(&timeout) };
-            let stopped = match attempt.run(&body, options).await {
-                Ok(answer) => {
+            let stopped = match attempt.run(body, options).await {
+                Ok(()) => {
                     if let Some(choosing) = choosing {
                         choosing.committed();
                     }
-                    return Ok(answer);
+                    return Ok(());
                 }
                 Err(stopped) => stopped,
             };
@@ -117,7 +128,12 @@ impl Db {
                     let left = to_be_waited_for(&attempt.scope);
                     waiting.before_next(&layer, left, &timeout).await?;
                 }
-                self.after_stop(stopped, &mut made, &timeout).await?;
+                match stopped {
+                    Stopped::Body(failure) => return Err(failure),
+                    Stopped::Database(error) => {
+                        self.after_stop(error, &mut made, &timeout).await?;
+                    }
+                }
             }
             choosing.map_or(Ok(()), |it| it.begin_attempt())?;
         }
@@ -141,16 +157,16 @@ impl<'a> RootAttempt<'a> {
         Ok(RootAttempt { layer, scope, ended: Cell::new(false) })
     }
 
-    async fn run<T, E, F>(&self, body: &F, options: AttemptOptions<'_>) -> Result<T, Stopped<E>>
-    where
-        F: AsyncFn(&OpenTx) -> Result<T, E>,
-        E: From<Error> + 'static,
-    {
+    async fn run(
+        &self,
+        body: &dyn AnyBody,
+        options: AttemptOptions<'_>,
+    ) -> Result<(), Stopped<BodyFailure>> {
         let (flight, begun) = (InFlight::of_root(&self.scope), self.layer.now()?);
-        let (answer, is_sealed_apart) = (Cell::new(None), Cell::new(false));
-        let attempt = async |tx: &Tx| -> Result<(), E> {
+        let (has_answered, is_sealed_apart) = (Cell::new(false), Cell::new(false));
+        let attempt = async |tx: &Tx| -> Result<(), BodyFailure> {
             let root = OpenTx::new(tx, self.layer, &self.scope);
-            let done = body(&root).await;
+            let done = body.run(&root).await;
             let looked = root.look_at_locks().await;
             root.pass_conflict(tx);
             if done.is_err() {
@@ -159,9 +175,9 @@ impl<'a> RootAttempt<'a> {
             }
             looked?;
             let concluded = match done {
-                Ok(value) => {
-                    answer.set(Some(value));
-                    root.conclude_root().await.map_err(E::from)
+                Ok(()) => {
+                    has_answered.set(true);
+                    root.conclude_root().await.map_err(BodyFailure::from)
                 }
                 Err(error) => Err(error),
             };
@@ -191,7 +207,6 @@ impl<'a> RootAttempt<'a> {
             options.choosing.inspect(|it| it.sub_commits(ends));
         }
         self.ended.set(true);
-        let answer = answer.take();
         match (ran, finished) {
             // What is not done yet somebody else will do.
             (Ok(()), Err(error)) => self.layer.nesting.warn(&error.to_string()),
@@ -205,11 +220,12 @@ impl<'a> RootAttempt<'a> {
                 Ok(_) | Err(_) => return Err(stopped),
             },
             (Err(Stopped::Database(Error::Conflict { .. })), Ok(_))
-                if self.hides_failure() && answer.is_some() => {}
+                if self.hides_failure() && has_answered.get() => {}
             (Err(stopped), Ok(_)) => return Err(stopped),
             (Err(_), Err(error)) => return Err(Stopped::Database(error)),
         }
-        Ok(answer.expect("the body has answered"))
+        assert!(has_answered.get(), "the body has answered");
+        Ok(())
     }
 
     /// For tests: what must not be done, a commit that failed and is not told.
@@ -229,7 +245,7 @@ impl<'a> RootAttempt<'a> {
     }
 
     /// How its commit ended where its scope is sealed apart; whether the locks went with it.
-    async fn sealed<E>(&self) -> (Result<(), Stopped<E>>, bool) {
+    async fn sealed(&self) -> (Result<(), Stopped<BodyFailure>>, bool) {
         match self.seal().await {
             Ok(is_released) => (Ok(()), is_released),
             Err(error) => (Err(Stopped::Database(error)), false),

@@ -9,6 +9,7 @@ use muesli_core::{Abort, Answer, Failure, Nesting, Operation, Txn};
 use crate::database::handle::Job;
 use crate::error::Error;
 use crate::nesting_choice::{Choosing, NestingModel, PartRun};
+use crate::recording::RecordedAt;
 use crate::transaction::detour::ChildMark;
 use crate::transaction::tx::Tx;
 
@@ -83,57 +84,15 @@ impl Tx {
         if !caught && self.choosing.as_ref().is_some_and(|it| it.model() == NestingModel::Flat) {
             return self.run_part(false, made, body).await.map(Some);
         }
-        let begins = self.next_place();
-        let part = Choosing::part(self.choosing.as_ref());
-        let part = part.as_ref();
-        let begun = PartRun::begun(part);
-        let mut open = OpenChild::begin(self).await?;
-        PartRun::sub_commit_since(part, begun);
-        let mut undone = 0;
+        let mut run = ChildRun::begin(self, caught).await?;
         loop {
             let child = made(self.child());
             let ran = body(&child).await;
-            let child = child.borrow();
-            self.wake_at(child.alarm());
-            let waits = caught && child.conflict() == Some(Error::Retry);
-            let ended = match (child.conflict(), &ran) {
-                _ if waits => open.give_up(child.has_written()).await,
-                (Some(conflict), _) => Err(conflict),
-                (None, Ok(_)) => {
-                    let begun = PartRun::begun(part);
-                    let merged = open.merge().await;
-                    PartRun::sub_commit_since(part, begun);
-                    merged
-                }
-                (None, Err(_)) => open.give_up(child.has_written()).await,
-            };
-            match ended {
-                Ok(()) if waits => return Ok(None),
-                Ok(()) => {
-                    if child.has_written() && ran.is_ok() {
-                        self.note_write();
-                    }
-                    part.filter(|_| ran.is_ok()).inspect(|it| it.ended_well());
-                    if let (Ok(_), Some(objects)) = (&ran, child.objects.get()) {
-                        objects.merge_into(&self.objects);
-                    }
-                    return ran.map(Some);
-                }
-                Err(Error::PartialAbort { level }) if level == child.level => {
-                    part.inspect(|it| it.undone_alone());
-                }
-                Err(outer) => {
-                    let is_whole = matches!(outer, Error::Conflict { .. });
-                    part.filter(|_| is_whole).inspect(|it| it.conflict());
-                    return Err(open.pass_on(outer).into());
-                }
+            match run.after_body(child.borrow(), ran.is_ok()).await? {
+                ChildEnd::Ended => return ran.map(Some),
+                ChildEnd::GaveUp => return Ok(None),
+                ChildEnd::UndoneAlone => {}
             }
-            undone += 1;
-            if undone > self.retry.child_retries {
-                return Err(open.abort_all().await.into());
-            }
-            self.forget_from(begins);
-            open.begin_again(undone).await?;
         }
     }
 
@@ -151,31 +110,10 @@ impl Tx {
         E: From<Error> + 'static,
     {
         let open = OpenPart::begin(self, only_reads)?;
-        let run = Choosing::part(self.choosing.as_ref());
         let part = made(self.part());
         let ran = body(&part).await;
-        let part = part.borrow();
-        self.wake_at(part.alarm());
-        if part.has_written() {
-            self.note_write();
-        }
-        match (part.conflict(), ran) {
-            (Some(conflict), _) => {
-                let is_whole = matches!(conflict, Error::Conflict { .. });
-                run.filter(|_| is_whole).inspect(PartRun::conflict);
-                Err(open.pass_on(conflict).into())
-            }
-            (None, Ok(answer)) => {
-                run.inspect(PartRun::ended_well);
-                part.check_parts().map_err(|error| self.failed(error))?;
-                if let Some(objects) = part.objects.get() {
-                    objects.merge_into(&self.objects);
-                }
-                open.end();
-                Ok(answer)
-            }
-            (None, Err(error)) => Err(error),
-        }
+        open.after_body(part.borrow(), ran.is_ok())?;
+        ran
     }
 
     /// Asks the coordinator about a level of its transaction, after a pause.
@@ -198,6 +136,88 @@ impl Tx {
             AnswerFuture::new(self.database, sleep).await?;
         }
         self.operate_recorded(operation).await
+    }
+}
+
+/// A child, with all the runs of its body.
+struct ChildRun<'a> {
+    open: OpenChild<'a>,
+    part: Option<PartRun>,
+    /// Where what it asks is recorded, if it is.
+    begins: Option<RecordedAt>,
+    undone: u32,
+    /// That its body gives up is of interest to its parent.
+    caught: bool,
+}
+
+/// What comes after the body of a child.
+enum ChildEnd {
+    /// It is over, as its body says.
+    Ended,
+    /// It waits for a change, which its parent wants to know.
+    GaveUp,
+    /// It is to be run again.
+    UndoneAlone,
+}
+
+impl<'a> ChildRun<'a> {
+    async fn begin(of: &'a Tx, caught: bool) -> Result<ChildRun<'a>, Error> {
+        let begins = of.next_place();
+        let part = Choosing::part(of.choosing.as_ref());
+        let begun = PartRun::begun(part.as_ref());
+        let open = OpenChild::begin(of).await?;
+        PartRun::sub_commit_since(part.as_ref(), begun);
+        Ok(ChildRun { open, part, begins, undone: 0, caught })
+    }
+
+    /// The body has ended, well or not, and had this handle.
+    ///
+    /// # Errors
+    /// An outer body is to be run again.
+    async fn after_body(&mut self, child: &Tx, ended_well: bool) -> Result<ChildEnd, Error> {
+        let (of, part) = (self.open.parent, self.part.as_ref());
+        of.wake_at(child.alarm());
+        let waits = self.caught && child.conflict() == Some(Error::Retry);
+        let ended = match child.conflict() {
+            _ if waits => self.open.give_up(child.has_written()).await,
+            Some(conflict) => Err(conflict),
+            None if ended_well => {
+                let begun = PartRun::begun(part);
+                let merged = self.open.merge().await;
+                PartRun::sub_commit_since(part, begun);
+                merged
+            }
+            None => self.open.give_up(child.has_written()).await,
+        };
+        match ended {
+            Ok(()) if waits => return Ok(ChildEnd::GaveUp),
+            Ok(()) if ended_well => {
+                if child.has_written() {
+                    of.note_write();
+                }
+                part.inspect(|it| it.ended_well());
+                if let Some(objects) = child.objects.get() {
+                    objects.merge_into(&of.objects);
+                }
+                return Ok(ChildEnd::Ended);
+            }
+            Ok(()) => return Ok(ChildEnd::Ended),
+            Err(Error::PartialAbort { level }) if level == child.level => {
+                part.inspect(|it| it.undone_alone());
+            }
+            Err(outer) => {
+                let is_whole = matches!(outer, Error::Conflict { .. });
+                part.filter(|_| is_whole).inspect(|it| it.conflict());
+                return Err(self.open.pass_on(outer));
+            }
+        }
+        self.undone += 1;
+        if self.undone > of.retry.child_retries {
+            return Err(self.open.abort_all().await);
+        }
+        of.forget_from(self.begins);
+        self.open.begin_again(self.undone).await?;
+        Ok(ChildEnd::UndoneAlone)
     }
 }
 
@@ -299,6 +319,7 @@ struct OpenPart<'a> {
     of: &'a Tx,
     /// There is nothing to undo.
     only_reads: bool,
+    run: Option<PartRun>,
 }
 
 impl<'a> OpenPart<'a> {
@@ -306,20 +327,43 @@ impl<'a> OpenPart<'a> {
         if !only_reads {
             of.open_child()?; // Readers are in nobody's way.
         }
-        Ok(OpenPart { of, only_reads })
+        Ok(OpenPart { of, only_reads, run: Choosing::part(of.choosing.as_ref()) })
     }
 
-    fn end(self) {
+    /// The body has ended, well or not, and had this handle.
+    ///
+    /// # Errors
+    /// An outer body is to be run again.
+    fn after_body(self, part: &Tx, ended_well: bool) -> Result<(), Error> {
+        let of = self.of;
+        of.wake_at(part.alarm());
+        if part.has_written() {
+            of.note_write();
+        }
+        if let Some(conflict) = part.conflict() {
+            let is_whole = matches!(conflict, Error::Conflict { .. });
+            self.run.as_ref().filter(|_| is_whole).inspect(|it| it.conflict());
+            let error = of.failed(conflict);
+            self.end();
+            return Err(error);
+        }
+        if !ended_well {
+            return Ok(()); // Dropped, it fails.
+        }
+        self.run.as_ref().inspect(|it| it.ended_well());
+        part.check_parts().map_err(|error| of.failed(error))?;
+        if let Some(objects) = part.objects.get() {
+            objects.merge_into(&of.objects);
+        }
+        self.end();
+        Ok(())
+    }
+
+    fn end(mut self) {
         if !self.only_reads {
             self.of.close_child();
         }
-        std::mem::forget(self);
-    }
-
-    fn pass_on(self, error: Error) -> Error {
-        let error = self.of.failed(error);
-        self.end();
-        error
+        self.only_reads = true; // There is nothing left to do.
     }
 }
 

@@ -13,8 +13,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::bodies::failure::BodyFailure;
 use crate::error::Error;
 use crate::open_nesting::child::OpenTx;
+use crate::open_nesting::child::body::{AnyBody, KeptBody};
 use crate::open_nesting::handed::{Handlers, pass_conflict};
 use crate::open_nesting::layer::NestingSwitch;
 use crate::open_nesting::layer::counts::NestingPhase;
@@ -44,8 +46,9 @@ impl OpenTx {
         F: AsyncFn(&OpenTx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let ran = self.run_closed(&body, false).await?;
-        Ok(ran.expect("a child that does not wait passes it on"))
+        let kept = KeptBody::new(&body);
+        let ran = self.run_closed(&kept, false).await;
+        kept.end(ran.map(|ended| ended.expect("a child that does not wait passes it on")))
     }
 
     /// The same as [`nested`](Self::nested), by the name that it has in the literature: what is
@@ -72,9 +75,10 @@ impl OpenTx {
         G: AsyncFn(&OpenTx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        match self.run_closed(&first, true).await? {
-            Some(value) => Ok(value),
-            None => self.nested(second).await,
+        let kept = KeptBody::new(&first);
+        match self.run_closed(&kept, true).await {
+            Ok(None) => self.nested(second).await,
+            ended => kept.end(ended.map(drop)),
         }
     }
 
@@ -96,18 +100,19 @@ impl OpenTx {
         E: From<Error> + 'static,
     {
         let left = limit.left(&self.tx).await?;
-        match (self.run_closed(&first, true).await?, left) {
-            (Some(value), _) => Ok(value),
-            (None, Some(until)) => Ok(self.tx.retry_by(until)?),
-            (None, None) => self.nested(second).await,
+        let kept = KeptBody::new(&first);
+        match (self.run_closed(&kept, true).await, left) {
+            (Ok(None), Some(until)) => Ok(self.tx.retry_by(until)?),
+            (Ok(None), None) => self.nested(second).await,
+            (ended, _) => kept.end(ended.map(drop)),
         }
     }
 
-    async fn run_closed<T, E, F>(&self, body: &F, caught: bool) -> Result<Option<T>, E>
-    where
-        F: AsyncFn(&OpenTx) -> Result<T, E>,
-        E: From<Error> + 'static,
-    {
+    async fn run_closed(
+        &self,
+        body: &dyn AnyBody,
+        caught: bool,
+    ) -> Result<Option<()>, BodyFailure> {
         if self.running.load(Ordering::Relaxed) > 0 {
             return Err(Error::ChildOpen.into());
         }
@@ -115,13 +120,13 @@ impl OpenTx {
         self.ahead.idle().await;
         self.undo_parts().await?;
         let run = ClosedRun { of: self, from: self.scope.mark(), level: RefCell::default() };
-        let attempt = async |child: &OpenTx| -> Result<T, E> {
+        let attempt = async |child: &OpenTx| -> Result<(), BodyFailure> {
             self.undo_parts().await?; // Of an attempt before this one.
-            let ran = body(child).await;
+            let ran = body.run(child).await;
             pass_conflict(&child.raw, &child.tx);
-            let answer = ran?;
+            ran?;
             run.attempted(child);
-            Ok(answer)
+            Ok(())
         };
         let ran = self.tx.run_child(&|tx| run.begin(tx), &attempt, caught).await;
         match &ran {

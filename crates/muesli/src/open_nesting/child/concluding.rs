@@ -8,9 +8,11 @@ use std::task::Poll;
 use muesli_core::SmallBytes;
 use serde::de::DeserializeOwned;
 
+use crate::bodies::failure::BodyFailure;
 use crate::error::Error;
 use crate::open_nesting::ahead::AheadEnd;
 use crate::open_nesting::child::OpenTx;
+use crate::open_nesting::child::body::BodyRun;
 use crate::open_nesting::handed::{ChildPlan, Handlers, pass_conflict};
 use crate::open_nesting::layer::NestingSwitch;
 use crate::open_nesting::rows::{
@@ -22,30 +24,24 @@ use crate::open_nesting::scope::TakenLock;
 impl OpenTx {
     /// Runs the body of an open child. Meanwhile the rows are read that its end looks at: those of
     /// its scope, and of the locks that are known now.
-    pub(in crate::open_nesting) async fn run_body<T, E>(
+    pub(in crate::open_nesting) async fn run_body(
         &self,
         how: &ChildPlan,
-        body: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E>
-    where
-        E: From<Error>,
-    {
+        body: BodyRun<'_>,
+    ) -> Result<(), BodyFailure> {
         self.run_beside(self.keys_ahead(how)?, body).await
     }
 
     /// Runs a body while these rows are read.
-    pub(super) async fn run_beside<T, E>(
+    pub(super) async fn run_beside(
         &self,
         keys: Vec<SmallBytes>,
-        body: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E>
-    where
-        E: From<Error>,
-    {
+        mut body: BodyRun<'_>,
+    ) -> Result<(), BodyFailure> {
         self.ahead.ask(&keys);
         self.level.reads_ahead(&self.ahead);
         let _ends = AheadEnd(&self.ahead);
-        let (mut body, mut reading) = (pin!(body), pin!(self.read_ahead(keys)));
+        let mut reading = pin!(self.read_ahead(keys));
         let mut read = None;
         let done = poll_fn(|cx| {
             let done = body.as_mut().poll(cx);
@@ -66,10 +62,9 @@ impl OpenTx {
             Some(read) => read,
             None => reading.await,
         };
-        let done = done?;
+        done?;
         pass_conflict(&self.raw, &self.tx);
-        read?;
-        Ok(done)
+        Ok(read?)
     }
 
     /// The rows that a child's end looks at, as far as they are known when it begins.

@@ -1,6 +1,7 @@
 //! What the body of a transaction with open children has: of the outermost one, of an open child,
 //! and of a closed child of either.
 
+pub(in crate::open_nesting) mod body;
 mod closed;
 mod concluding;
 mod locking;

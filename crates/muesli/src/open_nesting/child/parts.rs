@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
+use crate::bodies::failure::BodyFailure;
 use crate::error::Error;
+use crate::open_nesting::child::body::AnyBody;
 use crate::open_nesting::child::{Handed, OpenTx};
 use crate::open_nesting::handed::{ChildPlan, Handlers, pass_conflict};
 use crate::open_nesting::rows::{
@@ -13,33 +15,29 @@ use crate::transaction::tx::Tx;
 
 impl OpenTx {
     /// Runs a body as a part of this transaction, or as a closed child of it.
-    pub(in crate::open_nesting) async fn run_inline<T, E, F>(
+    pub(in crate::open_nesting) async fn run_inline(
         &self,
         how: &ChildPlan,
-        body: &F,
-    ) -> Result<T, E>
-    where
-        F: AsyncFn(&OpenTx) -> Result<T, E>,
-        E: From<Error> + 'static,
-    {
-        let run = async |part: &OpenTx| -> Result<(T, Vec<HandlerCall>, FoundRows), E> {
+        body: &dyn AnyBody,
+    ) -> Result<(), BodyFailure> {
+        let run = async |part: &OpenTx| -> Result<(Vec<HandlerCall>, FoundRows), BodyFailure> {
             let keys = part.locks_ahead(how)?;
             let done = match keys.is_empty() {
-                true => body(part).await,
-                false => part.run_beside(keys, body(part)).await,
+                true => body.run(part).await,
+                false => part.run_beside(keys, body.run(part)).await,
             };
             let concluded = match done {
-                Ok(answer) => match part.conclude_part(how).await {
-                    Ok(calls) => Ok((answer, calls, part.found_by_part())),
+                Ok(()) => match part.conclude_part(how).await {
+                    Ok(calls) => Ok((calls, part.found_by_part())),
                     Err(error) => Err(error.into()),
                 },
-                Err(error) => Err(error),
+                Err(failure) => Err(failure),
             };
             pass_conflict(&part.raw, &part.tx);
             concluded
         };
         let made = |tx| OpenTx { locks_rows: how.locks_rows, ..self.inlined(tx) };
-        let (answer, mut calls, found) = match self.layer.reads_only() {
+        let (mut calls, found) = match self.layer.reads_only() {
             true => self.tx.run_part(true, &made, &run).await?,
             false => {
                 let ran = self.tx.run_child(&made, &run, false).await?;
@@ -50,8 +48,7 @@ impl OpenTx {
         handed.of_parts.append(&mut calls);
         // The reads are this transaction's now, and undone with it.
         handed.found.append(found);
-        drop(handed);
-        Ok(answer)
+        Ok(())
     }
 
     /// What a part has, in place of an open child.
