@@ -202,7 +202,7 @@ fn restart(cluster: &LocalCluster, node: Option<usize>) -> anyhow::Result<String
         }
         cluster.start(node)?;
     }
-    nodes.iter().try_for_each(|node| cluster.wait_until_ready(*node))?;
+    cluster.wait_until_all_ready(&nodes)?;
     Ok(match nodes[..] {
         [] => "all servers serve already".to_owned(),
         [node] => format!("server {node} serves"),

@@ -8,7 +8,7 @@
 //! link is one server for all that share it, as in the simulator; a packet is what was read at
 //! once, or each 1,448 bytes of it. Between sites it is when half of their round trip is over.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,6 +25,10 @@ use super::addresses::free_addresses_at;
 
 /// Bytes taken at once.
 const PIECE_BYTES: usize = 64 << 10;
+
+/// An address that is still occupied is tried so often again, after so long each time.
+const BIND_TRIES: u32 = 100;
+const BIND_PAUSE: Duration = Duration::from_millis(10);
 
 /// What is between the servers of a local cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -209,10 +213,22 @@ impl SlowLinks {
     }
 }
 
+/// Listens at an address that was just free: whoever this process has forked has it for a moment
+/// longer, until it runs its own program.
+fn bind_soon(at: &str) -> std::io::Result<TcpListener> {
+    for _ in 0..BIND_TRIES {
+        match TcpListener::bind(at) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => thread::sleep(BIND_PAUSE),
+            bound => return bound,
+        }
+    }
+    TcpListener::bind(at)
+}
+
 /// Takes connections of a link.
 fn listen(links: &Arc<SlowLinks>, link: &PlaceLink) -> anyhow::Result<()> {
     let at = &link.listen;
-    let listener = TcpListener::bind(at).with_context(|| format!("no link at {at}"))?;
+    let listener = bind_soon(at).with_context(|| format!("no link at {at}"))?;
     let (links, way, target) = (links.clone(), link.way, link.target.clone());
     let accept = move || {
         for caller in listener.incoming().flatten() {

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use muesli_cluster::lifecycle::visit::{self, Visited};
 use muesli_core::Secret;
 use muesli_workloads::geography::Geography;
@@ -204,7 +204,7 @@ impl LocalCluster {
         for node in 0..plan.nodes {
             self.start(node)?;
         }
-        (0..plan.nodes).try_for_each(|node| self.wait_until_ready(node))
+        self.wait_until_all_ready(&(0..plan.nodes).collect::<Vec<_>>())
     }
 
     /// The cluster in `dir`, whatever state it is in.
@@ -411,11 +411,25 @@ impl LocalCluster {
         Ok(visit::status(&self.addresses[node], VISIT_WITHIN)?)
     }
 
+    /// Waits until nodes have found each other and the others.
+    ///
+    /// # Errors
+    /// One ends, or gets on with nothing for twenty seconds.
+    pub fn wait_until_all_ready(&self, nodes: &[usize]) -> anyhow::Result<()> {
+        nodes.iter().try_for_each(|node| self.wait_until_ready_among(*node, nodes))
+    }
+
     /// Waits until a node has found the others.
     ///
     /// # Errors
     /// It ends, or gets on with nothing for twenty seconds.
     pub fn wait_until_ready(&self, node: usize) -> anyhow::Result<()> {
+        self.wait_until_ready_among(node, &[node])
+    }
+
+    /// As [`wait_until_ready`](Self::wait_until_ready); where one ends of those that are started
+    /// with it, it would wait for that in vain.
+    fn wait_until_ready_among(&self, node: usize, started: &[usize]) -> anyhow::Result<()> {
         let mut output = self.last_output(node);
         let mut deadline = Instant::now() + COMES_UP_WITHIN;
         let at_last = Instant::now() + PATIENCE_AT_MOST;
@@ -430,17 +444,20 @@ impl LocalCluster {
                 Ok(_) => "it is still looking for the others".to_owned(),
                 Err(error) => error.to_string(),
             };
-            let gone = self.process(node).is_none();
-            if gone || Instant::now() > deadline.min(at_last) {
-                let output = self.last_output(node);
-                let others = self.state_of_others(node);
-                bail!(
-                    "server {node} does not come up: {output_text}; its last words: \
-                     {output}{others}"
-                );
+            let gone = started.iter().copied().find(|node| self.process(*node).is_none());
+            if let Some(other) = gone.filter(|other| *other != node) {
+                return Err(self.does_not_come_up(other, "it has ended"));
+            }
+            if gone.is_some() || Instant::now() > deadline.min(at_last) {
+                return Err(self.does_not_come_up(node, &output_text));
             }
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    fn does_not_come_up(&self, node: usize, why: &str) -> anyhow::Error {
+        let (output, others) = (self.last_output(node), self.state_of_others(node));
+        anyhow!("server {node} does not come up: {why}; its last words: {output}{others}")
     }
 
     /// How the servers do that another one may be looking for.
