@@ -111,15 +111,15 @@ where
 
 #[test]
 fn groups_among_faults_deliver_everything_in_one_order() {
-    run_all::<MultiPaxos>(40, &plain::<MultiPaxos>(PlacedLeader(MemberId(0))));
+    run_all::<MultiPaxos>(20, &plain::<MultiPaxos>(PlacedLeader(MemberId(0))));
 }
 
 /// Requests are ordered by each of the others as well.
 #[test]
 fn groups_by_other_orders_deliver_everything_in_one_order() {
-    run_all::<Pob>(10, &plain::<Pob>(Default::default()));
-    run_all::<Epaxos>(10, &plain::<Epaxos>(Default::default()));
-    run_all::<Generalized>(10, &plain::<Generalized>(Default::default()));
+    run_all::<Pob>(5, &plain::<Pob>(Default::default()));
+    run_all::<Epaxos>(5, &plain::<Epaxos>(Default::default()));
+    run_all::<Generalized>(5, &plain::<Generalized>(Default::default()));
 }
 
 #[test]

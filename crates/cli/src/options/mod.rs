@@ -10,7 +10,7 @@ use clap::{ArgMatches, Args, Command};
 use muesli_core::batching::BATCH_TIMEOUT;
 use muesli_core::{BatchLinks, Batching, CommitBatch, LinkBatch, Nanos, Secret};
 use muesli_sim::time::Span;
-use muesli_workloads::available::{Description, WORKLOADS};
+use muesli_workloads::available::{Description, workloads};
 
 /// The variable that names the file of a cluster's secret, for clients and administrators as for
 /// servers.
@@ -98,7 +98,7 @@ pub fn workload_commands<A: Args>(command: Command, more: fn(&Description) -> St
         .disable_help_subcommand(true)
         .subcommand_help_heading("Workloads")
         .subcommand_value_name("WORKLOAD");
-    WORKLOADS.iter().fold(command, |command, workload| {
+    workloads().iter().fold(command, |command, workload| {
         let parameters = parameters(workload) + &more(workload);
         let one =
             Command::new(workload.name).after_help(parameters.clone()).after_long_help(parameters);
@@ -111,7 +111,7 @@ pub fn workload_commands<A: Args>(command: Command, more: fn(&Description) -> St
 /// The workload that was asked for, and its options.
 pub fn chosen(matches: &ArgMatches) -> (&'static Description, &ArgMatches) {
     let (name, matches) = matches.subcommand().expect("a workload is required");
-    let found = WORKLOADS.iter().find(|workload| workload.name == name);
+    let found = workloads().iter().find(|workload| workload.name == name);
     (found.expect("the subcommands are the workloads"), matches)
 }
 

@@ -360,7 +360,7 @@ fn what_became_of_an_unanswered_commit_is_told_later() {
         let strict = db.strict();
         strict.blocking().transact(async move |tx| tx.get(space, "key").await).unwrap()
     };
-    for round in 0..4u8 {
+    for round in 0..2u8 {
         let before = read(&db);
         let transaction = db.blocking().begin().unwrap();
         muesli::blocking::block_on(async {

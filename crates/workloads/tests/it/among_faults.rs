@@ -195,18 +195,18 @@ fn blind() -> Search {
 #[test]
 fn nothing_is_noticed_among_faults_where_nothing_is_wrong() {
     for search in [cutting(), leases(), silence(), gone()] {
-        assert_eq!(search.first::<Score>(&Switches::default(), 0..10), None);
+        assert_eq!(search.first::<Score>(&Switches::default(), 0..5), None);
     }
     let switches = bumper::Switches::time_warping();
-    assert_eq!(leases().first::<Bumper>(&switches, 0..10), None);
+    assert_eq!(leases().first::<Bumper>(&switches, 0..5), None);
     // With seed 41 a client becomes silent while the others are asked about another one.
-    assert_eq!(gone().first::<Bumper>(&switches, 35..45), None);
-    assert_eq!(gone().first::<Gmu>(&gmu::Switches::default(), 0..10), None);
+    assert_eq!(gone().first::<Bumper>(&switches, 35..40), None);
+    assert_eq!(gone().first::<Gmu>(&gmu::Switches::default(), 0..5), None);
     for search in [cutting(), silence()] {
-        assert_eq!(search.first::<Gmu>(&gmu::Switches::default(), 0..10), None);
-        assert_eq!(search.first::<Granola>(&Default::default(), 0..10), None);
+        assert_eq!(search.first::<Gmu>(&gmu::Switches::default(), 0..5), None);
+        assert_eq!(search.first::<Granola>(&Default::default(), 0..5), None);
     }
-    assert_eq!(moving().first::<Tfa>(&Default::default(), 57..67), None);
+    assert_eq!(moving().first::<Tfa>(&Default::default(), 57..62), None);
 }
 
 /// One long list, of which readers hold many versions, and logs that are cut often.
@@ -290,7 +290,7 @@ fn strict() -> Search {
 
 #[test]
 fn strict_readers_that_are_not_validated_are_noticed() {
-    let sound = 0..10;
+    let sound = 0..5;
     assert_eq!(strict().first::<Score>(&Switches::default(), sound.clone()), None);
     assert_eq!(strict().first::<Gmu>(&gmu::Switches::default(), sound.clone()), None);
     assert_eq!(strict().first::<Bumper>(&bumper::Switches::time_warping(), sound), None);
@@ -345,5 +345,5 @@ fn reads_judged_by_what_was_found_are_noticed() {
         .without(FamilySwitch::JudgedBySnapshot)
         .without(bumper::BumperSwitch::LowerBoundsAtWatermark);
     assert!(blind().first::<Bumper>(&printed, 235..635).is_some());
-    assert_eq!(blind().first::<Bumper>(&switches, 0..40), None);
+    assert_eq!(blind().first::<Bumper>(&switches, 0..20), None);
 }

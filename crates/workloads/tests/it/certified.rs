@@ -35,9 +35,8 @@ pub(crate) fn problems(run: &SeededRun, seed: u64) -> Vec<String> {
 fn they_hold_among_faults_whichever_broadcast_orders_them() {
     for (place, protocol) in PROTOCOLS.into_iter().enumerate() {
         let run = seeded_run(protocol, "bank", &[]);
-        for seed in [1, 2].map(|seed| seed + 10 * place as u64) {
-            assert_eq!(problems(&run, seed), Vec::<String>::new(), "{protocol}, seed {seed}");
-        }
+        let seed = 1 + 10 * place as u64;
+        assert_eq!(problems(&run, seed), Vec::<String>::new(), "{protocol}, seed {seed}");
     }
 }
 

@@ -36,5 +36,6 @@ mod stale_reads;
 mod starved;
 mod stepped_down;
 mod strangers;
+mod traces;
 mod validators;
 mod workloads;

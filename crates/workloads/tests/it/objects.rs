@@ -80,13 +80,13 @@ fn nothing_is_wrong_under_any_protocol_alone_or_in_groups() {
             let seeded_run = SeededRun {
                 protocol: protocol.to_owned(),
                 group,
-                transactions_least: 60,
+                transactions_least: 40,
                 ..SeededRun::of(available::find("objects").unwrap())
             };
             let trialled = seeded_run.run(seed, false).unwrap();
             let context = format!("{protocol}, groups of {group}, seed {seed}, {}", trialled.plan);
             assert_eq!(trialled.problems, Vec::<String>::new(), "{context}");
-            assert!(trialled.transactions >= 60, "{context}");
+            assert!(trialled.transactions >= 40, "{context}");
         }
     }
 }

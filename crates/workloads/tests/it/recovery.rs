@@ -151,10 +151,10 @@ fn halves(seed: u64) -> Plan {
 
 #[test]
 fn nobody_notices_anything_of_groups_without_a_mistake() {
-    assert_eq!(groups_notice("bank", drawn("all"), 0..20, |_| {}), None);
-    assert_eq!(groups_notice("bank", power_failures, 0..10, |_| {}), None);
-    assert_eq!(groups_notice("bank", power_failures_with_one_late, 0..20, |_| {}), None);
-    assert_eq!(groups_notice("append", halves, 0..10, |_| {}), None);
+    assert_eq!(groups_notice("bank", drawn("all"), 0..10, |_| {}), None);
+    assert_eq!(groups_notice("bank", power_failures, 0..5, |_| {}), None);
+    assert_eq!(groups_notice("bank", power_failures_with_one_late, 0..10, |_| {}), None);
+    assert_eq!(groups_notice("append", halves, 0..5, |_| {}), None);
 }
 
 #[test]
@@ -215,8 +215,8 @@ fn pauses_and_a_loss(seed: u64) -> Plan {
 
 #[test]
 fn deposed_leaders_keep_their_state_lost_disks_fetch_it_and_nobody_notices() {
-    assert_eq!(groups_notice("bank", pauses_and_a_loss, 0..20, |_| {}), None);
-    assert_eq!(groups_notice("append", pauses_and_a_loss, 0..10, |_| {}), None);
+    assert_eq!(groups_notice("bank", pauses_and_a_loss, 0..10, |_| {}), None);
+    assert_eq!(groups_notice("append", pauses_and_a_loss, 0..5, |_| {}), None);
 }
 
 #[test]
@@ -251,6 +251,6 @@ fn losses_and_cuts(seed: u64) -> Plan {
 
 #[test]
 fn states_of_leaders_that_are_deposed_meanwhile_are_whole() {
-    assert_eq!(groups_notice("bank", losses_and_cuts, 0..20, |_| {}), None);
-    assert_eq!(groups_notice("append", losses_and_cuts, 0..20, |_| {}), None);
+    assert_eq!(groups_notice("bank", losses_and_cuts, 0..10, |_| {}), None);
+    assert_eq!(groups_notice("append", losses_and_cuts, 0..10, |_| {}), None);
 }

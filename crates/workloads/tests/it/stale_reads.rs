@@ -20,9 +20,8 @@ fn readers_see_what_had_ended_before_their_bound() {
     let bounds = ["stale=5", "stale=40", "stale=300"];
     for (place, protocol) in protocols.enumerate() {
         let run = stale(protocol, "bank", &[bounds[place % bounds.len()], "reads=70"]);
-        for seed in [1, 2].map(|seed| seed + 10 * place as u64) {
-            assert_eq!(problems(&run, seed), Vec::<String>::new(), "{protocol}, seed {seed}");
-        }
+        let seed = 1 + 10 * place as u64;
+        assert_eq!(problems(&run, seed), Vec::<String>::new(), "{protocol}, seed {seed}");
     }
 }
 

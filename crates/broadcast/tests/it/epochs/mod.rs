@@ -41,13 +41,13 @@ fn run_all<B: Broadcast>(few: u64, choice: &B::Switches) {
 
 #[test]
 fn members_are_exchanged_among_faults() {
-    run_all::<Pob>(20, &pob::Switches::default());
-    run_all::<Pob>(20, &pob::Switches::fast());
-    run_all::<Epaxos>(20, &Default::default());
-    run_all::<Generalized>(20, &Default::default());
-    run_all::<MultiPaxos>(20, &PlacedLeader(MemberId(1)));
-    run_all::<M2PaxosBounded<MultiPaxos>>(20, &Default::default());
-    run_all::<M2PaxosBounded<MultiPaxos>>(20, &BoundedSwitches::acquiring());
+    run_all::<Pob>(12, &pob::Switches::default());
+    run_all::<Pob>(12, &pob::Switches::fast());
+    run_all::<Epaxos>(12, &Default::default());
+    run_all::<Generalized>(12, &Default::default());
+    run_all::<MultiPaxos>(12, &PlacedLeader(MemberId(1)));
+    run_all::<M2PaxosBounded<MultiPaxos>>(12, &Default::default());
+    run_all::<M2PaxosBounded<MultiPaxos>>(12, &BoundedSwitches::acquiring());
 }
 
 /// Requests wait for those before them, and are ordered together.

@@ -81,7 +81,7 @@ fn run_with_dead(seed: u64, switches: &Switches) -> Simulated {
 #[test]
 fn groups_among_faults_deliver_everything_in_one_order() {
     for members in [1, 2, 3, 5] {
-        for seed in seeds(60) {
+        for seed in seeds(30) {
             run(seed, members, &Switches::default()).assert_sound(members, seed, 0);
         }
     }

@@ -29,7 +29,7 @@ fn open_children_that_lock_rows_leave_nothing_behind_under_all_faults() {
             protocol: protocol.to_owned(),
             parameters: parameters(&format!("{given} nesting=open")),
             faults: FaultKinds::all(),
-            transactions_least: 150,
+            transactions_least: 80,
             ..SeededRun::of(available::find(workload).unwrap())
         };
         let trialled = seeded_run.run(seed, false).unwrap();
