@@ -427,8 +427,8 @@ impl LocalCluster {
         self.wait_until_ready_among(node, &[node])
     }
 
-    /// As [`wait_until_ready`](Self::wait_until_ready); where one ends of those that are started
-    /// with it, it would wait for that in vain.
+    /// As [`wait_until_ready`](Self::wait_until_ready); an error as soon as one of those has ended
+    /// that were started with it, for which it would wait in vain.
     fn wait_until_ready_among(&self, node: usize, started: &[usize]) -> anyhow::Result<()> {
         let mut output = self.last_output(node);
         let mut deadline = Instant::now() + COMES_UP_WITHIN;

@@ -177,7 +177,7 @@ impl Db {
         };
         match ran {
             Ok(answer) => {
-                let given = self.commit_attempt(running, &how).await?;
+                let given = self.commit_attempt(&mut running.open, &how).await?;
                 Ok((answer, given))
             }
             Err(error) => {
@@ -225,10 +225,9 @@ impl Db {
     #[inline]
     async fn commit_attempt(
         &self,
-        running: RunningAttempt,
+        open: &mut RollbackOnDrop,
         how: &AttemptOptions<'_>,
     ) -> Result<Vec<Gave>, Error> {
-        let open = running.open;
         open.tx.check_parts()?;
         let committed = open.tx.commit_here(self, how.fate).await;
         open.ended();

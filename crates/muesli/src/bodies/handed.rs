@@ -40,7 +40,7 @@ pub(crate) enum HandedEnd<T, E> {
 pub(crate) enum RunAgain {
     /// It has to wait.
     Waits,
-    /// It met a conflict.
+    /// It met a conflict, or its commit failed.
     Conflict(Error),
     /// It asks to be run again once something has changed that it has read, which is watched for
     /// its transaction if that was kept.
@@ -108,7 +108,7 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let open = match self.begin_in_step() {
+        let mut open = match self.begin_in_step() {
             Ok(Some(open)) => open,
             Ok(None) => return HandedEnd::Again(RunAgain::Waits),
             Err(error) => return HandedEnd::Failed(error.into()),
@@ -122,7 +122,7 @@ impl Db {
                 return self.handed_end(stopped, open);
             }
         };
-        match self.commit_in_step(open) {
+        match self.commit_in_step(&mut open) {
             Some(StepCommit::Committed(given)) => HandedEnd::Committed(answer, given),
             Some(StepCommit::Waits(op)) => HandedEnd::Committing(answer, op),
             Some(StepCommit::Failed(error)) => after_end(error),
@@ -145,7 +145,7 @@ impl Db {
     }
 
     /// Commits what a body did in one step; `None`: it cannot commit so.
-    fn commit_in_step(&self, open: RollbackOnDrop) -> Option<StepCommit> {
+    fn commit_in_step(&self, open: &mut RollbackOnDrop) -> Option<StepCommit> {
         open.tx.check_parts().ok()?;
         let step = open.tx.here(|engine| engine.commit(open.tx.txn));
         open.ended();
@@ -227,7 +227,7 @@ impl Db {
     fn handed_end<T, E: From<Error>>(
         &self,
         stopped: Stopped<E>,
-        open: RollbackOnDrop,
+        mut open: RollbackOnDrop,
     ) -> HandedEnd<T, E> {
         match stopped {
             Stopped::Body(error) => HandedEnd::Failed(error),

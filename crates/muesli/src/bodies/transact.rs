@@ -124,6 +124,7 @@ impl Db {
     {
         self.repeat(&body, true, None).await.map(|(answer, given)| (answer, Results(given)))
     }
+
     /// Sends a body to a loop, where it runs until it commits or is not to be tried again; with the
     /// answer, what delayed actions gave if it `asks` that.
     pub(crate) async fn repeat_there<T, E, F>(

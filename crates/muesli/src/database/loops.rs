@@ -9,9 +9,9 @@ use muesli_core::{Doubt, Outcome, Traffic, TxnId};
 
 use crate::database::compacted::Compacted;
 use crate::database::handle::{Db, Job};
-use crate::dispatch::oneshot;
+use crate::dispatch::oneshot::{self, OneshotReceiver};
 use crate::dispatch::report::Report;
-use crate::dispatch::shipped::Shipped;
+use crate::dispatch::shipped::{Ran, Shipped};
 use crate::error::Error;
 use crate::time::nanos;
 
@@ -32,24 +32,28 @@ impl Db {
     {
         let answer = Arc::new(Mutex::new(None));
         let there = Arc::clone(&answer);
-        let make = Box::new(move || {
-            Box::pin(async move {
+        let (sender, receiver) = oneshot::channel();
+        let job: Job = Box::new(move || {
+            let task: Task = Box::pin(async move {
                 let got = f().await;
                 *there.lock().unwrap_or_else(|broken| broken.into_inner()) = Some(got);
-            }) as Task
+            });
+            Box::pin(Shipped::new(task, sender))
         });
-        self.run_task_on(home, make).await?;
+        self.submit(home, job)?;
+        self.until_ended(receiver).await?;
         let answer = answer.lock().unwrap_or_else(|broken| broken.into_inner()).take();
         Ok(answer.expect("a task that has ended has answered"))
     }
 
-    /// Runs a task on one of the loops, to its end.
-    async fn run_task_on(&self, home: usize, make: Job) -> Result<(), Error> {
+    fn submit(&self, home: usize, job: Job) -> Result<(), Error> {
         let driver = self.inner.driver.as_ref().ok_or(Error::Closed)?;
-        let (sender, receiver) = oneshot::channel();
-        let job: Job = Box::new(move || Box::pin(Shipped::new(make(), sender)));
-        driver.submit(home % driver.loops(), job).map_err(|_| self.closed())?;
-        match receiver.await {
+        driver.submit(home % driver.loops(), job).map_err(|_| self.closed())
+    }
+
+    /// Waits until a task on one of the loops has ended.
+    async fn until_ended(&self, task: OneshotReceiver<Ran>) -> Result<(), Error> {
+        match task.await {
             Some(Ok(())) => Ok(()),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => Err(self.closed()),

@@ -13,7 +13,7 @@ use muesli_core::client::Task;
 
 use crate::dispatch::oneshot::OneshotSender;
 
-/// How a task ended: or what it panicked with.
+/// That a task has ended, or what it panicked with.
 pub(crate) type Ran = Result<(), Box<dyn Any + Send>>;
 
 /// The task, on its loop.

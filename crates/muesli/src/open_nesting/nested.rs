@@ -182,6 +182,9 @@ impl OpenTx {
                 }
                 Err(stopped) => stopped,
             };
+            if matches!(stopped, Stopped::Database(_)) {
+                body.forget();
+            }
             attempt.undo(&stopped).await?;
             let gives_up = matches!(stopped, Stopped::Database(Error::Retry));
             if gives_up && attempt.own.refused().is_none() {

@@ -108,6 +108,9 @@ impl Db {
                 }
                 Err(stopped) => stopped,
             };
+            if matches!(stopped, Stopped::Database(_)) {
+                body.forget();
+            }
             attempt.scope.level.fault().map_or(Ok(()), Err)?;
             if let Some((holder, _)) = attempt.scope.refused() {
                 choosing.inspect(|it| it.refused());

@@ -173,7 +173,7 @@ impl<'a> ChildRun<'a> {
     /// The body has ended, well or not, and had this handle.
     ///
     /// # Errors
-    /// An outer body is to be run again.
+    /// An outer body is to be run again, or none is.
     async fn after_body(&mut self, child: &Tx, ended_well: bool) -> Result<ChildEnd, Error> {
         let (of, part) = (self.open.parent, self.part.as_ref());
         of.wake_at(child.alarm());
@@ -333,7 +333,7 @@ impl<'a> OpenPart<'a> {
     /// The body has ended, well or not, and had this handle.
     ///
     /// # Errors
-    /// An outer body is to be run again.
+    /// An outer body is to be run again, or none is.
     fn after_body(self, part: &Tx, ended_well: bool) -> Result<(), Error> {
         let of = self.of;
         of.wake_at(part.alarm());

@@ -17,7 +17,7 @@ impl RollbackOnDrop {
 
     /// There is nothing to roll back any more.
     #[inline]
-    pub fn ended(mut self) {
+    pub fn ended(&mut self) {
         self.is_over = true;
     }
 }

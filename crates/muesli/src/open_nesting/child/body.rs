@@ -14,8 +14,12 @@ pub(in crate::open_nesting) type BodyRun<'a> =
 
 /// A body of any type.
 pub(in crate::open_nesting) trait AnyBody {
-    /// Runs it once.
+    /// Runs it once. What it returned before is dropped.
     fn run<'a>(&'a self, tx: &'a OpenTx) -> BodyRun<'a>;
+
+    /// Drops what it returned: its caller is not told, and it may hold something that the next run
+    /// needs.
+    fn forget(&self);
 }
 
 /// A body, and what its last run returned.
@@ -44,11 +48,16 @@ where
     E: From<Error> + 'static,
 {
     fn run<'a>(&'a self, tx: &'a OpenTx) -> BodyRun<'a> {
+        self.forget();
         Box::pin(async move {
             let returned = (self.body)(tx).await;
             let ended = returned.as_ref().map(drop).map_err(BodyFailure::of);
             self.returned.set(Some(returned));
             ended
         })
+    }
+
+    fn forget(&self) {
+        drop(self.returned.take());
     }
 }

@@ -77,7 +77,10 @@ impl OpenTx {
     {
         let kept = KeptBody::new(&first);
         match self.run_closed(&kept, true).await {
-            Ok(None) => self.nested(second).await,
+            Ok(None) => {
+                kept.forget();
+                self.nested(second).await
+            }
             ended => kept.end(ended.map(drop)),
         }
     }
@@ -103,7 +106,10 @@ impl OpenTx {
         let kept = KeptBody::new(&first);
         match (self.run_closed(&kept, true).await, left) {
             (Ok(None), Some(until)) => Ok(self.tx.retry_by(until)?),
-            (Ok(None), None) => self.nested(second).await,
+            (Ok(None), None) => {
+                kept.forget();
+                self.nested(second).await
+            }
             (ended, _) => kept.end(ended.map(drop)),
         }
     }

@@ -63,6 +63,54 @@ fn conflicting(options: Options) -> (Bench, Result<i64, Error>) {
     (bench, ended)
 }
 
+/// What a body returns: something that there is one of, until it is dropped.
+struct OnlyOne(Arc<AtomicBool>);
+
+impl OnlyOne {
+    fn take(is_taken: &Arc<AtomicBool>) -> OnlyOne {
+        let was_taken = is_taken.swap(true, Ordering::Relaxed);
+        assert!(!was_taken, "what an attempt before returned that was undone is dropped");
+        OnlyOne(is_taken.clone())
+    }
+}
+
+impl Drop for OnlyOne {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Where an attempt is undone nobody has what its body returned.
+#[test]
+fn what_the_body_of_an_undone_attempt_returned_is_gone_before_it_runs_again() {
+    for level in ["transaction", "open child", "closed child"] {
+        let bench = Bench::new();
+        let (own, numbers, attempts) = (bench.clone(), bench.numbers, Arc::new(AtomicU32::new(0)));
+        let (tried, is_taken) = (attempts.clone(), Arc::<AtomicBool>::default());
+        let work = async move |tx: &OpenTx| -> Result<OnlyOne, Error> {
+            let only = OnlyOne::take(&is_taken);
+            add(tx, numbers, "own", 1).await?;
+            if tried.fetch_add(1, Ordering::Relaxed) == 0 {
+                let other = async |other: &Tx| add(other, numbers, "own", 10).await;
+                own.db.transact_here(other).await?;
+            }
+            Ok(only)
+        };
+        let ended = bench.run(async move |tx| match level {
+            "transaction" => work(tx).await,
+            "open child" => tx.open_atomic((), &work).without_compensation().await,
+            _ => {
+                let only = tx.nested(&work).await?;
+                add(tx, numbers, "other", 1).await?;
+                Ok(only)
+            }
+        });
+        assert!(ended.is_ok(), "{level}");
+        assert_eq!(attempts.load(Ordering::Relaxed), 2, "{level}");
+        assert_eq!(bench.number("own"), 11, "{level}");
+    }
+}
+
 #[test]
 fn a_conflict_of_the_transaction_itself_compensates_and_runs_it_again() {
     let mut tried = Vec::new();
