@@ -191,7 +191,7 @@ impl Db {
     }
 
     #[inline]
-    async fn begin_attempt(&self, how: &AttemptOptions<'_>) -> Result<RunningAttempt, Error> {
+    async fn begin_attempt(&self, how: &AttemptOptions<'_>) -> Result<BegunAttempt, Error> {
         let AttemptOptions { eager, sees_change, tried_since, .. } = *how;
         let database = self.inner.database;
         let options = || {
@@ -213,12 +213,12 @@ impl Db {
         let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
         let tx = Tx::at(database, self.inner.origin, txn, self.inner.retry).choosing(how.choosing);
         if !self.checkpoints {
-            return Ok(RunningAttempt { open: RollbackOnDrop::new(tx), checkpoints: None });
+            return Ok(BegunAttempt { open: RollbackOnDrop::new(tx), checkpoints: None });
         }
         let recording = Arc::<Recording>::default();
         let open = RollbackOnDrop::new(tx.recorded(&recording));
         let checkpoints = Some(Box::new(CheckpointRuns { recording, undone: 0 }));
-        Ok(RunningAttempt { open, checkpoints })
+        Ok(BegunAttempt { open, checkpoints })
     }
 
     /// Commits an attempt whose body has ended well; what delayed actions gave.
@@ -241,7 +241,7 @@ impl Db {
     #[cold]
     async fn wait_where_it_ended(
         &self,
-        running: &RunningAttempt,
+        running: &BegunAttempt,
         how: &AttemptOptions<'_>,
     ) -> Result<(), Error> {
         if how.watches && self.has_notes(how) {
@@ -302,7 +302,7 @@ impl Db {
 }
 
 /// An attempt whose body is being run.
-struct RunningAttempt {
+struct BegunAttempt {
     open: RollbackOnDrop,
     /// Where its transaction sets checkpoints.
     checkpoints: Option<Box<CheckpointRuns>>,
@@ -324,7 +324,7 @@ enum BodyEnd {
     GoesBack,
 }
 
-impl RunningAttempt {
+impl BegunAttempt {
     /// A body with checkpoints has ended, well or not.
     ///
     /// # Errors
@@ -335,7 +335,7 @@ impl RunningAttempt {
         ended_well: bool,
         how: &AttemptOptions<'_>,
     ) -> Result<BodyEnd, Error> {
-        let RunningAttempt { open, checkpoints: Some(runs) } = self else {
+        let BegunAttempt { open, checkpoints: Some(runs) } = self else {
             return Ok(BodyEnd::Ended);
         };
         let mut end = BodyEnd::Ended;
