@@ -4,8 +4,8 @@ use std::any::Any;
 use std::pin::pin;
 use std::sync::Arc;
 
-use muesli_core::client;
-use muesli_core::{Abort, Gave, Nanos, Staleness, TxnOptions};
+use muesli_core::client::{self, Answered, Engine};
+use muesli_core::{Abort, Gave, Nanos, OpId, Staleness, Txn, TxnOptions};
 
 use crate::bodies::failure::BodyFailure;
 use crate::bodies::timeout::{Timeout, WithTimeout};
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::nesting_choice::{Choosing, NestingModel};
 use crate::recording::Recording;
 use crate::time::nanos;
-use crate::transaction::commit::Fate;
+use crate::transaction::commit::{AskedCommit, Fate};
 use crate::transaction::open::RollbackOnDrop;
 use crate::transaction::retrying::ReadChange;
 use crate::transaction::tx::Tx;
@@ -163,13 +163,20 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let mut running = self.begin_attempt(&how).await?;
-        let ran = loop {
-            let ran = WithTimeout::new(pin!(body(&running.open.tx)), how.timeout).await;
-            if running.checkpoints.is_none() {
-                break ran;
+        let txn = match self.begin_at_once(&how)? {
+            Some(txn) => txn,
+            None => {
+                yield_now().await;
+                self.begin_now(&how)?
             }
-            match running.after_body(self, ran.is_ok(), &how).await? {
+        };
+        let tx = Tx::at(self.inner.database, self.inner.origin, txn, self.inner.retry);
+        let mut open = RollbackOnDrop::new(tx.choosing(how.choosing));
+        let mut checkpoints = self.checkpoints.then(|| CheckpointRuns::begin(&mut open));
+        let ran = loop {
+            let ran = WithTimeout::new(pin!(body(&open.tx)), how.timeout).await;
+            let Some(runs) = &mut checkpoints else { break ran };
+            match runs.after_body(self, &mut open, ran.is_ok(), &how).await? {
                 BodyEnd::Ended => break ran,
                 BodyEnd::Failed(error) => break Err(error.into()),
                 BodyEnd::GoesBack => {}
@@ -177,63 +184,76 @@ impl Db {
         };
         match ran {
             Ok(answer) => {
-                let given = self.commit_attempt(&mut running.open, &how).await?;
+                let (_, given) = match self.commit_at_once(&mut open, how.fate)? {
+                    AskedCommit::Ended(answered) => answered,
+                    AskedCommit::Waits(op) => self.commit_later(&mut open, how.fate, op).await?,
+                };
+                assert!(how.asks || given.is_empty(), "nobody asked what delayed actions gave");
                 Ok((answer, given))
             }
             Err(error) => {
-                let stopped = Stopped::by(error, running.open.tx.conflict());
+                let stopped = Stopped::by(error, open.tx.conflict());
                 if matches!(stopped, Stopped::Database(Error::Retry)) {
-                    self.wait_where_it_ended(&running, &how).await?;
+                    self.wait_where_it_ended(&open, &how).await?;
                 }
                 Err(stopped)
             }
         }
     }
 
-    #[inline]
-    async fn begin_attempt(&self, how: &AttemptOptions<'_>) -> Result<BegunAttempt, Error> {
-        let AttemptOptions { eager, sees_change, tried_since, .. } = *how;
-        let database = self.inner.database;
-        let options = || {
-            let options = TxnOptions { eager, tried_since, ..self.txn_options() };
-            let fresh = options.staleness.map(|it| if sees_change { Staleness::NONE } else { it });
-            // Readers keep no note of what they read, unless that is to be looked at once more.
-            let strict = options.strict || sees_change && options.read_only;
-            let follower_reads = options.follower_reads && !sees_change;
-            TxnOptions { staleness: fresh, strict, follower_reads, ..options }
-        };
+    /// Begins an attempt; `None`: once others on this loop have run.
+    fn begin_at_once(&self, how: &AttemptOptions<'_>) -> Result<Option<Txn>, Error> {
         self.arrive();
-        let mut begun = client::with(database, |engine| {
-            (!engine.should_yield()).then(|| engine.begin(options()))
+        let begun = client::with(self.inner.database, |engine| {
+            (!engine.should_yield()).then(|| engine.begin(self.attempt_options(how)))
         });
-        if let Some(None) = begun {
-            yield_now().await;
-            begun = client::with(database, |engine| Some(engine.begin(options())));
+        match begun.ok_or(Error::Closed)? {
+            Some(begun) => Ok(Some(begun.at_once()?)),
+            None => Ok(None),
         }
-        let txn = begun.flatten().ok_or(Error::Closed)?.at_once().map_err(Error::from)?;
-        let tx = Tx::at(database, self.inner.origin, txn, self.inner.retry).choosing(how.choosing);
-        if !self.checkpoints {
-            return Ok(BegunAttempt { open: RollbackOnDrop::new(tx), checkpoints: None });
-        }
-        let recording = Arc::<Recording>::default();
-        let open = RollbackOnDrop::new(tx.recorded(&recording));
-        let checkpoints = Some(Box::new(CheckpointRuns { recording, undone: 0 }));
-        Ok(BegunAttempt { open, checkpoints })
     }
 
-    /// Commits an attempt whose body has ended well; what delayed actions gave.
-    #[inline]
-    async fn commit_attempt(
+    #[cold]
+    fn begin_now(&self, how: &AttemptOptions<'_>) -> Result<Txn, Error> {
+        let begin = |engine: &dyn Engine| engine.begin(self.attempt_options(how));
+        let begun = client::with(self.inner.database, begin).ok_or(Error::Closed)?;
+        Ok(begun.at_once()?)
+    }
+
+    fn attempt_options(&self, how: &AttemptOptions<'_>) -> TxnOptions {
+        let AttemptOptions { eager, sees_change, tried_since, .. } = *how;
+        let options = TxnOptions { eager, tried_since, ..self.txn_options() };
+        let fresh = options.staleness.map(|it| if sees_change { Staleness::NONE } else { it });
+        // Readers keep no note of what they read, unless that is to be looked at once more.
+        let strict = options.strict || sees_change && options.read_only;
+        let follower_reads = options.follower_reads && !sees_change;
+        TxnOptions { staleness: fresh, strict, follower_reads, ..options }
+    }
+
+    /// Commits an attempt whose body has ended well.
+    fn commit_at_once(
         &self,
         open: &mut RollbackOnDrop,
-        how: &AttemptOptions<'_>,
-    ) -> Result<Vec<Gave>, Error> {
+        fate: Option<&Arc<Fate>>,
+    ) -> Result<AskedCommit, Error> {
         open.tx.check_parts()?;
-        let committed = open.tx.commit_here(self, how.fate).await;
+        let asked = open.tx.ask_for_commit(self, fate);
+        if !matches!(asked, Ok(AskedCommit::Waits(_))) {
+            open.ended();
+        }
+        asked
+    }
+
+    /// Waits for a commit that was asked for.
+    async fn commit_later(
+        &self,
+        open: &mut RollbackOnDrop,
+        fate: Option<&Arc<Fate>>,
+        op: OpId,
+    ) -> Result<Answered, Error> {
+        let ended = self.end_asked(fate, op).await;
         open.ended();
-        let (_, given) = committed?;
-        assert!(how.asks || given.is_empty(), "nobody asked what delayed actions gave");
-        Ok(given)
+        ended
     }
 
     /// A body has asked to be run again once something has changed: waits for that, if it is to be
@@ -241,12 +261,12 @@ impl Db {
     #[cold]
     async fn wait_where_it_ended(
         &self,
-        running: &BegunAttempt,
+        open: &RollbackOnDrop,
         how: &AttemptOptions<'_>,
     ) -> Result<(), Error> {
         if how.watches && self.has_notes(how) {
             how.choosing.inspect(|it| it.sleeps());
-            self.wait_for_change(&running.open.tx, how.timeout).await?;
+            self.wait_for_change(&open.tx, how.timeout).await?;
         }
         Ok(())
     }
@@ -301,13 +321,6 @@ impl Db {
     }
 }
 
-/// An attempt whose body is being run.
-struct BegunAttempt {
-    open: RollbackOnDrop,
-    /// Where its transaction sets checkpoints.
-    checkpoints: Option<Box<CheckpointRuns>>,
-}
-
 /// How often a body was run from a checkpoint.
 struct CheckpointRuns {
     recording: Arc<Recording>,
@@ -324,7 +337,15 @@ enum BodyEnd {
     GoesBack,
 }
 
-impl BegunAttempt {
+impl CheckpointRuns {
+    /// A transaction may set checkpoints from now on.
+    #[cold]
+    fn begin(open: &mut RollbackOnDrop) -> Box<CheckpointRuns> {
+        let recording = Arc::<Recording>::default();
+        open.tx = open.tx.recorded(&recording);
+        Box::new(CheckpointRuns { recording, undone: 0 })
+    }
+
     /// A body with checkpoints has ended, well or not.
     ///
     /// # Errors
@@ -332,25 +353,23 @@ impl BegunAttempt {
     async fn after_body(
         &mut self,
         db: &Db,
+        open: &mut RollbackOnDrop,
         ended_well: bool,
         how: &AttemptOptions<'_>,
     ) -> Result<BodyEnd, Error> {
-        let BegunAttempt { open, checkpoints: Some(runs) } = self else {
-            return Ok(BodyEnd::Ended);
-        };
         let mut end = BodyEnd::Ended;
         if ended_well && let Err(error) = open.tx.merge_levels().await {
             end = BodyEnd::Failed(error);
         }
         let Some(level) = open.tx.goes_back_to() else { return Ok(end) };
-        runs.undone += 1;
-        if runs.undone > db.inner.retry.child_retries {
+        self.undone += 1;
+        if self.undone > db.inner.retry.child_retries {
             return Err(Error::Conflict { reason: Abort::StaleRead, attempts: 1 });
         }
-        runs.recording.go_back(level);
-        db.pause(runs.undone).await?;
+        self.recording.go_back(level);
+        db.pause(self.undone).await?;
         how.timeout.check()?;
-        open.tx = open.tx.recorded(&runs.recording);
+        open.tx = open.tx.recorded(&self.recording);
         Ok(BodyEnd::GoesBack)
     }
 }

@@ -186,8 +186,8 @@ impl Db {
         E: From<Error> + 'static,
     {
         let again = match end {
-            Some(HandedEnd::Committing(answer, op)) => match self.end_commit(op).await {
-                Ok(given) => return Ok((answer, given)),
+            Some(HandedEnd::Committing(answer, op)) => match self.end_asked(None, op).await {
+                Ok((_, given)) => return Ok((answer, given)),
                 Err(error) => RunAgain::Conflict(error),
             },
             Some(HandedEnd::Again(again)) => again,

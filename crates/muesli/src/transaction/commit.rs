@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll};
 
 use muesli_core::client::{self, AnswerFuture, Answered};
-use muesli_core::{Answer, Committed, Gave, OpId, Step};
+use muesli_core::{Answer, Committed, OpId, Step};
 
 use crate::database::handle::Db;
 use crate::error::Error;
@@ -142,30 +142,47 @@ impl Drop for Learner {
     }
 }
 
+/// A commit that was asked for on this loop.
+pub(crate) enum AskedCommit {
+    Ended(Answered),
+    /// It is not decided.
+    Waits(OpId),
+}
+
 impl Tx {
     /// Commits on this loop; the session learns of it.
     ///
     /// # Errors
     /// Why it did not commit; [`Error::Closed`] where the caller has gone.
-    #[inline]
     pub(crate) async fn commit_here(
         &self,
         db: &Db,
         fate: Option<&Arc<Fate>>,
     ) -> Result<Answered, Error> {
+        match self.ask_for_commit(db, fate)? {
+            AskedCommit::Ended(answered) => Ok(answered),
+            AskedCommit::Waits(op) => db.end_asked(fate, op).await,
+        }
+    }
+
+    /// Asks for the commit on this loop; where it has ended the session learns of it.
+    ///
+    /// # Errors
+    /// As [`commit_here`](Self::commit_here).
+    pub(crate) fn ask_for_commit(
+        &self,
+        db: &Db,
+        fate: Option<&Arc<Fate>>,
+    ) -> Result<AskedCommit, Error> {
         if let Some(fate) = fate {
             fate.ask()?;
         }
-        let answered = match self.here(|engine| engine.commit(self.txn))? {
-            Step::Done(answered) => answered.map_err(Error::from),
-            Step::Wait(op) => CommitFuture::new(db, fate, op).await.map(Answer::answered),
-        };
-        if let Some(fate) = fate {
-            fate.decided(db);
+        match self.here(|engine| engine.commit(self.txn))? {
+            Step::Wait(op) => Ok(AskedCommit::Waits(op)),
+            Step::Done(answered) => {
+                db.learn_end(fate, answered.map_err(Error::from)).map(AskedCommit::Ended)
+            }
         }
-        let answered = answered?;
-        db.learn(answered.0);
-        Ok(answered)
     }
 }
 
@@ -178,15 +195,31 @@ impl Db {
         std::future::poll_fn(|cx| self.orphans().poll(cx)).await;
     }
 
-    /// Waits on this loop for the end of a commit that was asked for here; what delayed actions
-    /// gave.
+    /// Waits on this loop for the end of a commit that was asked for here.
     ///
     /// # Errors
     /// Why it did not commit.
-    pub(crate) async fn end_commit(&self, op: OpId) -> Result<Vec<Gave>, Error> {
-        let (committed, given) = CommitFuture::new(self, None, op).await.map(Answer::answered)?;
-        self.learn(committed);
-        Ok(given)
+    pub(crate) async fn end_asked(
+        &self,
+        fate: Option<&Arc<Fate>>,
+        op: OpId,
+    ) -> Result<Answered, Error> {
+        let ended = CommitFuture::new(self, fate, op).await.map(Answer::answered);
+        self.learn_end(fate, ended)
+    }
+
+    /// A commit on this loop has ended so.
+    fn learn_end(
+        &self,
+        fate: Option<&Arc<Fate>>,
+        ended: Result<Answered, Error>,
+    ) -> Result<Answered, Error> {
+        if let Some(fate) = fate {
+            fate.decided(self);
+        }
+        let answered = ended?;
+        self.learn(answered.0);
+        Ok(answered)
     }
 
     /// A transaction of the session has committed on this loop.
