@@ -186,7 +186,7 @@ impl Db {
             Ok(answer) => {
                 let (_, given) = match self.commit_at_once(&mut open, how.fate)? {
                     AskedCommit::Ended(answered) => answered,
-                    AskedCommit::Waits(op) => self.commit_later(&mut open, how.fate, op).await?,
+                    AskedCommit::Waits(op) => self.end_commit(&mut open, how.fate, op).await?,
                 };
                 assert!(how.asks || given.is_empty(), "nobody asked what delayed actions gave");
                 Ok((answer, given))
@@ -245,7 +245,7 @@ impl Db {
     }
 
     /// Waits for a commit that was asked for.
-    async fn commit_later(
+    async fn end_commit(
         &self,
         open: &mut RollbackOnDrop,
         fate: Option<&Arc<Fate>>,
