@@ -236,11 +236,11 @@ impl Blocking {
             return Err(Error::BlocksLoop.into());
         }
         let Some(access) = self.access(self.db.loop_of_thread()) else {
-            return self.ship(body, asks);
+            return block_on(self.db.repeat_there(body, asks));
         };
         match access.try_enter() {
             Admission::Entered => self.run_inside(access, self.db.repeat(&body, asks, None)),
-            Admission::Congested => self.ship(body, asks),
+            Admission::Congested => block_on(self.db.repeat_there(body, asks)),
             // Where there are several loops most bodies wait for another one.
             _ if self.db.loops() > 1 => match access.enter() {
                 true => self.run_inside(access, self.db.repeat(&body, asks, None)),
@@ -274,7 +274,7 @@ impl Blocking {
                 let ran = run_in_place(access, entered, self.db.repeat(&body, asks, None));
                 return ran.unwrap_or_else(|| Err(self.db.closed().into()));
             }
-            Admission::Congested => return self.ship(handed.take().0, asks),
+            Admission::Congested => return block_on(self.db.repeat_there(handed.take().0, asks)),
             Admission::Occupied | Admission::Shut => return Err(self.db.closed().into()),
             Admission::Served => {}
         }
@@ -288,15 +288,5 @@ impl Blocking {
                 false => Err(self.db.closed().into()),
             },
         }
-    }
-
-    /// Sends a body to a loop's thread.
-    fn ship<T, E, F>(&self, body: F, asks: bool) -> Result<(T, Vec<Gave>), E>
-    where
-        F: AsyncFn(&Tx) -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: From<Error> + Send + 'static,
-    {
-        block_on(self.db.repeat_there(body, asks))
     }
 }

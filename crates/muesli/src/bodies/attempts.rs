@@ -4,7 +4,7 @@ use std::any::Any;
 use std::pin::pin;
 use std::sync::Arc;
 
-use muesli_core::client::{self, Answered, Engine};
+use muesli_core::client::{self, Answered};
 use muesli_core::{Abort, Gave, Nanos, OpId, Staleness, Txn, TxnOptions};
 
 use crate::bodies::failure::BodyFailure;
@@ -163,11 +163,12 @@ impl Db {
         F: AsyncFn(&Tx) -> Result<T, E>,
         E: From<Error> + 'static,
     {
-        let txn = match self.begin_at_once(&how)? {
+        self.arrive();
+        let txn = match self.begin_at_once(self.attempt_options(&how))? {
             Some(txn) => txn,
             None => {
                 yield_now().await;
-                self.begin_now(&how)?
+                self.begin_now(self.attempt_options(&how))?
             }
         };
         let tx = Tx::at(self.inner.database, self.inner.origin, txn, self.inner.retry);
@@ -201,11 +202,10 @@ impl Db {
         }
     }
 
-    /// Begins an attempt; `None`: once others on this loop have run.
-    fn begin_at_once(&self, how: &AttemptOptions<'_>) -> Result<Option<Txn>, Error> {
-        self.arrive();
+    /// Begins a transaction; `None`: it is to begin once others on this loop have run.
+    pub(crate) fn begin_at_once(&self, options: TxnOptions) -> Result<Option<Txn>, Error> {
         let begun = client::with(self.inner.database, |engine| {
-            (!engine.should_yield()).then(|| engine.begin(self.attempt_options(how)))
+            (!engine.should_yield()).then(|| engine.begin(options))
         });
         match begun.ok_or(Error::Closed)? {
             Some(begun) => Ok(Some(begun.at_once()?)),
@@ -213,11 +213,11 @@ impl Db {
         }
     }
 
+    /// Begins a transaction for which others have run.
     #[cold]
-    fn begin_now(&self, how: &AttemptOptions<'_>) -> Result<Txn, Error> {
-        let begin = |engine: &dyn Engine| engine.begin(self.attempt_options(how));
-        let begun = client::with(self.inner.database, begin).ok_or(Error::Closed)?;
-        Ok(begun.at_once()?)
+    fn begin_now(&self, options: TxnOptions) -> Result<Txn, Error> {
+        let begun = client::with(self.inner.database, |engine| engine.begin(options));
+        Ok(begun.ok_or(Error::Closed)?.at_once()?)
     }
 
     fn attempt_options(&self, how: &AttemptOptions<'_>) -> TxnOptions {

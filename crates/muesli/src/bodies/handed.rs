@@ -12,13 +12,14 @@ use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use muesli_core::client;
-use muesli_core::{Answer, Gave, OpId, Step, Txn};
+use muesli_core::{Answer, Gave, OpId, Txn};
 
 use crate::bodies::attempts::{Attempts, Stopped};
 use crate::bodies::timeout::Timeout;
 use crate::database::handle::Db;
 use crate::dispatch::access::HandedJob;
 use crate::error::Error;
+use crate::transaction::commit::AskedCommit;
 use crate::transaction::open::RollbackOnDrop;
 use crate::transaction::retrying::ReadChange;
 use crate::transaction::tx::Tx;
@@ -45,14 +46,6 @@ pub(crate) enum RunAgain {
     /// It asks to be run again once something has changed that it has read, which is watched for
     /// its transaction if that was kept.
     Retry(Option<(ReadChange, Txn)>),
-}
-
-/// How a commit went that was asked for in one step.
-enum StepCommit {
-    Committed(Vec<Gave>),
-    /// It is not decided.
-    Waits(OpId),
-    Failed(Error),
 }
 
 /// A body on its way to another thread and back.
@@ -122,11 +115,13 @@ impl Db {
                 return self.handed_end(stopped, open);
             }
         };
+        if open.tx.check_parts().is_err() {
+            return HandedEnd::Again(RunAgain::Waits);
+        }
         match self.commit_in_step(&mut open) {
-            Some(StepCommit::Committed(given)) => HandedEnd::Committed(answer, given),
-            Some(StepCommit::Waits(op)) => HandedEnd::Committing(answer, op),
-            Some(StepCommit::Failed(error)) => after_end(error),
-            None => HandedEnd::Again(RunAgain::Waits),
+            Ok(AskedCommit::Ended((_, given))) => HandedEnd::Committed(answer, given),
+            Ok(AskedCommit::Waits(op)) => HandedEnd::Committing(answer, op),
+            Err(error) => after_end(error),
         }
     }
 
@@ -137,36 +132,26 @@ impl Db {
             return Ok(None);
         }
         self.arrive();
-        let begun = client::with(self.inner.database, |engine| {
-            (!engine.should_yield()).then(|| engine.begin(self.txn_options()))
-        });
-        let Some(Some(begun)) = begun else { return Ok(None) };
-        Ok(Some(RollbackOnDrop::new(self.tx_of(begun.at_once()?))))
+        let begun = self.begin_at_once(self.txn_options())?;
+        Ok(begun.map(|txn| RollbackOnDrop::new(self.tx_of(txn))))
     }
 
-    /// Commits what a body did in one step; `None`: it cannot commit so.
-    fn commit_in_step(&self, open: &mut RollbackOnDrop) -> Option<StepCommit> {
-        open.tx.check_parts().ok()?;
-        let step = open.tx.here(|engine| engine.commit(open.tx.txn));
+    /// Commits what a body did in one step.
+    fn commit_in_step(&self, open: &mut RollbackOnDrop) -> Result<AskedCommit, Error> {
+        let asked = open.tx.ask_for_commit(self, None);
         open.ended();
-        let ended = match step {
-            Ok(Step::Wait(op)) => {
-                // With a log the answer may be there all the same.
-                match client::with(self.inner.database, |engine| engine.poll(op, Waker::noop())) {
-                    Some(Poll::Ready(ended)) => ended.map(Answer::answered),
-                    Some(Poll::Pending) | None => return Some(StepCommit::Waits(op)),
-                }
-            }
-            Ok(Step::Done(ended)) => ended,
-            Err(error) => return Some(StepCommit::Failed(error)),
+        let op = match asked? {
+            AskedCommit::Waits(op) => op,
+            ended @ AskedCommit::Ended(_) => return Ok(ended),
         };
-        Some(match ended {
-            Ok((committed, given)) => {
-                self.learn(committed);
-                StepCommit::Committed(given)
+        // With a log the answer may be there all the same.
+        match client::with(self.inner.database, |engine| engine.poll(op, Waker::noop())) {
+            Some(Poll::Ready(ended)) => {
+                let ended = ended.map(Answer::answered).map_err(Error::from);
+                self.learn_end(None, ended).map(AskedCommit::Ended)
             }
-            Err(failure) => StepCommit::Failed(failure.into()),
-        })
+            Some(Poll::Pending) | None => Ok(AskedCommit::Waits(op)),
+        }
     }
 
     /// A transaction of the loop that is here.

@@ -209,7 +209,7 @@ impl Db {
     }
 
     /// A commit on this loop has ended so.
-    fn learn_end(
+    pub(crate) fn learn_end(
         &self,
         fate: Option<&Arc<Fate>>,
         ended: Result<Answered, Error>,
